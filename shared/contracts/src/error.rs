@@ -1,0 +1,154 @@
+//! What a caller is told when something did not work: `{code, message, details}` with a closed list of codes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal, $text:literal;)*) => {
+        /// Why a request was not done. The word is the contract; the text is fixed English.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+        pub enum ErrorCode {
+            $($(#[$doc])* #[serde(rename = $word)] $variant,)*
+        }
+
+        impl ErrorCode {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The word on the wire.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            /// The fixed English sentence.
+            pub fn text(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Arguments that can never work.
+    Validation = "VALIDATION_ERROR", "The request is not valid.";
+    /// The policy, the context or the person's own rights say no; `details.reason` tells which.
+    PermissionDenied = "PERMISSION_DENIED", "The call is not permitted.";
+    /// No such thing for this project.
+    NotFound = "NOT_FOUND", "The requested object does not exist or is not active.";
+    /// A count or a budget is used up.
+    RateLimited = "RATE_LIMITED", "A limit for this kind of call is reached.";
+    /// A passing fault; `details.writesMayHaveCompleted` says whether the run may exist.
+    Retryable = "RETRYABLE", "The request could not be completed for a passing reason. Try again later with the same idempotency key.";
+    /// The key belongs to another identity.
+    IdempotencyConflict = "IDEMPOTENCY_CONFLICT", "The idempotency key is in use by another identity.";
+    /// The automation budget is spent.
+    MaxHopExceeded = "MAX_HOP_EXCEEDED", "The automation budget of this execution is used up.";
+    /// Processes are switched off here.
+    ProcessesDisabled = "PROCESSES_DISABLED", "Processes are not available in this environment.";
+    /// Agents are switched off here.
+    AgentsDisabled = "AGENTS_DISABLED", "Agents are not available in this environment.";
+    /// The operation is not available to this kind of execution.
+    NotSupported = "NOT_SUPPORTED", "The operation is not available to this execution.";
+}
+
+/// An error as it travels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorBody {
+    /// What kind of error it is.
+    pub code: ErrorCode,
+    /// The fixed English sentence of the code.
+    pub message: String,
+    /// Facts that a program can use: field, limit, size, reason. Never a value that the caller sent.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub details: Map<String, Value>,
+}
+
+impl ErrorBody {
+    /// An error with the fixed sentence of its code and no details.
+    pub fn new(code: ErrorCode) -> Self {
+        Self { code, message: code.text().to_owned(), details: Map::new() }
+    }
+
+    /// Adds one fact.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Bad arguments: which field, and what is expected of it.
+    pub fn field(field: &str, problem: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Validation).with("field", field).with("problem", problem.into())
+    }
+
+    /// A passing fault, and whether something may exist because of the request.
+    pub fn retryable(writes_may_have_completed: bool) -> Self {
+        Self::new(ErrorCode::Retryable).with("writesMayHaveCompleted", writes_may_have_completed)
+    }
+}
+
+/// The answer to a request: `{ok: true, data}` or `{ok: false, error}`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply<T> {
+    /// It was done.
+    Done(T),
+    /// It was not.
+    Failed(ErrorBody),
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Reply")]
+pub(crate) struct ReplyBody<T> {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorBody>,
+}
+
+impl<T: Serialize> Serialize for Reply<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Done(data) => ReplyBody { ok: true, data: Some(data), error: None },
+            Self::Failed(error) => ReplyBody { ok: false, data: None, error: Some(error.clone()) },
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Reply<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match ReplyBody::deserialize(deserializer)? {
+            ReplyBody { ok: true, data: Some(data), .. } => Ok(Self::Done(data)),
+            ReplyBody { ok: false, error: Some(error), .. } => Ok(Self::Failed(error)),
+            _ => Err(serde::de::Error::custom("neither `data` nor `error` where `ok` wants it")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_sentence_and_is_read_back() {
+        for code in ErrorCode::ALL {
+            assert!(code.text().ends_with('.') && code.text().len() > 10, "{code:?}");
+            let word = serde_json::to_string(code).unwrap();
+            assert_eq!(word, format!("\"{}\"", code.as_str()));
+            assert_eq!(serde_json::from_str::<ErrorCode>(&word).unwrap(), *code);
+        }
+    }
+
+    #[test]
+    fn a_reply_is_data_or_error_and_nothing_else() {
+        let done: Reply<u32> = serde_json::from_str(r#"{"ok":true,"data":7}"#).unwrap();
+        assert_eq!(done, Reply::Done(7));
+        let failed: Reply<u32> = Reply::Failed(ErrorBody::field("input", "must be an object"));
+        let text = serde_json::to_string(&failed).unwrap();
+        assert_eq!(serde_json::from_str::<Reply<u32>>(&text).unwrap(), failed);
+        assert!(serde_json::from_str::<Reply<u32>>(r#"{"ok":true}"#).is_err());
+        assert!(serde_json::from_str::<Reply<u32>>(r#"{"ok":false,"data":7}"#).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! One stored example of each body, written and read by the tests: what other versions and other languages rely on.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::claims::Source;
+use crate::message::{
+    Advance, EndedProcess, Fresh, JobResult, JobRun, OutcomeReady, ProcessCompletion,
+};
+use crate::request::{ProcessStart, ProcessStarted, ProcessState, Request};
+use crate::{Claims, ErrorBody, Reply};
+
+fn check<T: Serialize + DeserializeOwned>(name: &str, value: &T) {
+    let path = format!("{}/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let text = serde_json::to_string_pretty(value).unwrap() + "\n";
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, stored, "{name}: UPDATE_GOLDEN=1 rewrites it");
+    let read: T = serde_json::from_str(&stored).unwrap();
+    assert_eq!(
+        serde_json::to_string_pretty(&read).unwrap() + "\n",
+        stored,
+        "{name} changes when it is read"
+    );
+}
+
+const RUN: &str = "PI1501JDX3Z8GF0000000000000000";
+
+fn raw(json: &str) -> Box<serde_json::value::RawValue> {
+    serde_json::value::RawValue::from_string(json.to_owned()).unwrap()
+}
+
+#[test]
+fn messages_inside_the_fleet_keep_their_form() {
+    let run_id: runfleet_domain::RunId = RUN.parse().unwrap();
+    check("run.advance.v1", &Advance { run_id, fresh: None });
+    let fresh = Fresh {
+        workspace: "acme".parse().unwrap(),
+        project: "shop".parse().unwrap(),
+        target: "approve-discount".parse().unwrap(),
+        target_version: 3,
+        input: Some(raw("{\"amount\":9007199254740993}")),
+        job: Some("discount_decided".parse().unwrap()),
+        hops: 9,
+        chain: 0,
+    };
+    check("run.advance.v1-fresh", &Advance { run_id, fresh: Some(fresh) });
+    let outcome = OutcomeReady {
+        run_id,
+        workspace: "acme".parse().unwrap(),
+        project: "shop".parse().unwrap(),
+        job: "discount_decided".parse().unwrap(),
+        hops: 9,
+        chain: 0,
+    };
+    check("run.outcome.v1", &outcome);
+    check(
+        "job.result.v1",
+        &JobResult { job_id: run_id.outcome_job(), attempt: 1, succeeded: true },
+    );
+}
+
+#[test]
+fn what_a_project_gets_keeps_its_form() {
+    let run_id: runfleet_domain::RunId = RUN.parse().unwrap();
+    let completion = ProcessCompletion {
+        payload: Some(raw("{\"order\":7}")),
+        process: EndedProcess {
+            instance_id: RUN.into(),
+            process_id: "approve-discount:3".into(),
+            process_info_id: "approve-discount".into(),
+            state: "COMPLETED".into(),
+            output: Some(raw("{\"approved\":true}")),
+            finished_at: Some(1_764_468_000_000),
+        },
+    };
+    check("process-completion", &completion);
+    let job = JobRun {
+        job_id: run_id.outcome_job(),
+        job: "discount_decided".parse().unwrap(),
+        project: "shop".parse().unwrap(),
+        workspace: "acme".parse().unwrap(),
+        attempt: 1,
+        source: "enqueue".into(),
+        enqueued_by: format!("process:{RUN}"),
+        enqueued_at: 1_764_468_000_001,
+        user: Some("u1".parse().unwrap()),
+        hops: 8,
+        depth: 0,
+        chain: 1,
+        payload: raw("{\"payload\":null}"),
+    };
+    check("job.run.v1", &job);
+}
+
+#[test]
+fn what_callers_send_and_get_keeps_its_form() {
+    check(
+        "request.v1",
+        &Request {
+            operation: crate::Operation::ProcessesStart,
+            payload: raw("{\"processInfoId\":\"approve-discount\"}"),
+        },
+    );
+    let start = ProcessStart {
+        process_info_id: "approve-discount".into(),
+        input: Some(raw("{\"amount\":9007199254740993}")),
+        instance_name: Some("Order 7".into()),
+        idempotency_key: Some("order:7".into()),
+        on_complete: Some(crate::request::OutcomeJob {
+            job: "discount_decided".into(),
+            payload: Some(raw("7")),
+        }),
+    };
+    check("processes.start", &start);
+    check(
+        "processes.start.reply",
+        &Reply::Done(ProcessStarted { instance_id: RUN.into(), duplicate: false }),
+    );
+    check(
+        "processes.get.reply",
+        &Reply::Done(ProcessState {
+            instance_id: RUN.into(),
+            process_id: "approve-discount:3".into(),
+            process_info_id: "approve-discount".into(),
+            state: "RUNNING".into(),
+            started_at: Some(1_764_468_000_000),
+            finished_at: None,
+        }),
+    );
+    check("error.reply", &Reply::<()>::Failed(ErrorBody::field("input", "must be an object")));
+    let claims = Claims {
+        aud: crate::claims::AUDIENCE.into(),
+        exp: 1_764_471_600,
+        iat: 1_764_468_000,
+        workspace: "acme".parse().unwrap(),
+        project: "shop".parse().unwrap(),
+        execution: "exec-1".parse().unwrap(),
+        source: Source::Job,
+        user: None,
+        read_only: false,
+        hops: 10,
+        depth: 0,
+        chain: 0,
+    };
+    check("execution-token", &claims);
+}

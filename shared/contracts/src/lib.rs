@@ -1,0 +1,20 @@
+//! What travels between callers, workers and projects: message kinds, bodies, replies and errors.
+//!
+//! Metadata is in AMQP properties and headers ([`header`]); the body is business JSON in `camelCase`, ids are strings, times
+//! are Unix milliseconds. Bodies inside the fleet ignore unknown fields, so that a newer sender can add one; options of
+//! callers reject them, so that a misspelt option is not silently ignored. Each kind has a golden file and a JSON Schema
+//! generated from its type.
+
+pub mod claims;
+pub mod error;
+#[cfg(test)]
+mod golden;
+pub mod header;
+pub mod message;
+pub mod request;
+pub mod schema;
+
+pub use claims::Claims;
+pub use error::{ErrorBody, ErrorCode, Reply};
+pub use message::{Advance, JobResult, JobRun, Message, OutcomeReady};
+pub use request::{Operation, Request};

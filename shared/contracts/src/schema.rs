@@ -1,0 +1,43 @@
+//! JSON Schemas of everything that travels, generated from the types. `schema/` holds them for readers and other languages;
+//! a test keeps them fresh.
+
+use schemars::{Schema, schema_for};
+
+use crate::claims::Claims;
+use crate::error::{ErrorBody, ReplyBody};
+use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
+use crate::request::{ProcessGet, ProcessStart, ProcessStarted, ProcessState, Request};
+
+/// File name (without ending) and schema of each body.
+pub fn all() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("request", schema_for!(Request)),
+        ("processes.start", schema_for!(ProcessStart)),
+        ("processes.start.reply", schema_for!(ReplyBody<ProcessStarted>)),
+        ("processes.get", schema_for!(ProcessGet)),
+        ("processes.get.reply", schema_for!(ReplyBody<ProcessState>)),
+        ("error", schema_for!(ErrorBody)),
+        ("execution-token", schema_for!(Claims)),
+        ("run.advance", schema_for!(Advance)),
+        ("run.outcome", schema_for!(OutcomeReady)),
+        ("job.run", schema_for!(JobRun)),
+        ("job.result", schema_for!(JobResult)),
+        ("process-completion", schema_for!(ProcessCompletion)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_published_schemas_are_those_of_the_types() {
+        for (name, schema) in super::all() {
+            let path = format!("{}/schema/{name}.json", env!("CARGO_MANIFEST_DIR"));
+            let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+            if std::env::var_os("UPDATE_GOLDEN").is_some() {
+                std::fs::write(&path, &text).unwrap();
+            }
+            let stored = std::fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(text, stored, "{name}: UPDATE_GOLDEN=1 rewrites it");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The rules of the fleet: ids, limits, the run state machine, retry schedules.
+//!
+//! Everything here is pure. There is no I/O, no clock, no randomness and no async: time and ids come in as data, decisions
+//! go out as values. Other crates log, store and publish them.
+
+pub mod id;
+pub mod lane;
+pub mod limits;
+pub mod name;
+pub mod outcome;
+pub mod retry;
+pub mod run;
+
+pub use id::{JobId, RunId, RunKind, Shard};
+pub use lane::Lane;
+pub use name::{IdempotencyKey, JobKey, MessageId, Name, NameError};
+pub use run::{RunEvent, RunState};

@@ -1,0 +1,81 @@
+//! Every number that bounds something, in one place, with its unit and its reason.
+//!
+//! Limits that an operator may need to change are defaults of a setting of the same meaning; the others are part of the
+//! contract with callers or of stored data and do not change.
+
+use std::time::Duration;
+
+/// Number of Redis hash slots that workspaces are spread over. Part of ids and keys: never change it.
+pub const SHARDS: u8 = 64;
+
+/// Largest message body that any worker accepts, in bytes.
+pub const BODY_BYTES_MAX: usize = 262_144;
+
+/// `input` of `processes.start`, in bytes of its JSON text.
+pub const INPUT_BYTES_MAX: usize = 65_536;
+
+/// `instanceName` of `processes.start`, in characters.
+pub const INSTANCE_NAME_CHARS_MAX: usize = 255;
+
+/// Payload of an outcome job given at start, in bytes of its JSON text.
+pub const JOB_ECHO_BYTES_MAX: usize = 8_192;
+
+/// Output of a Process handed to its job; larger becomes null. Bytes of the JSON text.
+pub const PROCESS_OUTPUT_BYTES_MAX: usize = 49_152;
+
+/// Process starts per project and UTC day, unless the project says otherwise.
+pub const PROCESS_STARTS_PER_DAY: u32 = 1_000;
+
+/// `processes.start` calls of one execution.
+pub const PROCESS_STARTS_PER_EXECUTION: u32 = 20;
+
+/// Job runs of one project that may wait or run, unless the project says otherwise.
+pub const JOBS_WAITING_MAX: u32 = 10_000;
+
+/// Links of a job chain without an outside event.
+pub const JOB_CHAIN_MAX: u32 = 1_000;
+
+/// Steps of the automation budget that a direct change by a person starts with.
+pub const HOPS_START: u32 = 10;
+
+/// How long an idempotency key stays held, and a run can be asked for, after the run has ended.
+pub const RETENTION: Duration = Duration::from_hours(7 * 24);
+
+/// How much later than [`RETENTION`] the stored record disappears. A margin for clock steps.
+pub const RETENTION_MARGIN: Duration = Duration::from_hours(24);
+
+/// How long a message id is remembered, so that a repeated request is answered and not executed again.
+pub const MESSAGE_ID_MEMORY: Duration = Duration::from_hours(8 * 24);
+
+/// How long the calls of one execution are counted: longer than any execution lives.
+pub const EXECUTION_MEMORY: Duration = Duration::from_hours(48);
+
+/// How long a daily counter is kept: the day itself, and the next one for whoever looks.
+pub const DAY_COUNTER_MEMORY: Duration = Duration::from_hours(72);
+
+/// First alarm of a start that nobody has claimed; doubles each time. Late on purpose: a backlog must not be amplified.
+pub const ALARM_UNCLAIMED: Duration = Duration::from_mins(5);
+
+/// First alarm of an outcome that has not been handed over, and of a job that has not ended; doubles each time.
+pub const ALARM_HANDOVER: Duration = Duration::from_mins(5);
+
+/// Alarms double up to this.
+pub const ALARM_MAX: Duration = Duration::from_hours(6);
+
+/// How long one claim of a run lasts without renewal.
+pub const LEASE: Duration = Duration::from_mins(1);
+
+/// Events that may wait for one run.
+pub const INBOX_EVENTS_MAX: u32 = 1_000;
+
+/// Size of one event that waits for a run, in bytes.
+pub const INBOX_EVENT_BYTES_MAX: usize = 65_536;
+
+/// Size of the stored position of a run, in bytes.
+pub const CHECKPOINT_BYTES_MAX: usize = 262_144;
+
+/// Steps of a Process in one delivery of its message.
+pub const SLICE_STEPS: u32 = 1_000;
+
+/// Slices in quarantine that were cut off by a crash before a run is given up.
+pub const CRASHES_MAX: u32 = 5;

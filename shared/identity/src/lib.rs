@@ -1,0 +1,12 @@
+//! Execution tokens: who signs them, who believes them. The only crate that touches key material.
+//!
+//! A token is a JWT signed with EdDSA (Ed25519). [`Signer`] mints, [`Verifier`] checks against a key set (a JWKS file with
+//! any number of keys, chosen by `kid`, so that keys can be rotated). No I/O here: texts come in, texts go out.
+
+mod keys;
+mod signer;
+mod verifier;
+
+pub use keys::{KeyError, generate};
+pub use signer::Signer;
+pub use verifier::{TokenError, Verified, Verifier};
