@@ -1,0 +1,34 @@
+//! The Process engine: reads BPMN 2.0 documents and runs them as pure functions of data.
+//!
+//! `(definition, state, event) -> (state, effects)`: this crate reads no clock, draws no random number and does no
+//! input or output. Whoever calls it stores the [`State`] and performs the [`Effect`]s, so a run can be cut off after
+//! any slice and go on elsewhere from its last stored state.
+//!
+//! - [`Definition::parse`] reads one executable process and reports every [`Problem`] it has. An element that the
+//!   engine does not run is a problem, never skipped.
+//! - [`Definition::start`] checks the input and gives the first [`State`] of a run.
+//! - [`advance`] executes up to [`Slice::max_steps`] elements.
+//!
+//! Run today: none start event, none end event, script task with FEEL, exclusive gateway, sequence flows with
+//! conditions and a default.
+
+mod definition;
+mod describe;
+mod engine;
+mod failure;
+mod feel;
+mod input;
+pub mod limits;
+mod problem;
+mod read;
+mod state;
+mod value;
+mod variable;
+
+pub use definition::{Definition, ProcessKind, Summary};
+pub use engine::{Advanced, Effect, Event, Slice, Status, advance};
+pub use failure::FailureCode;
+pub use input::InputProblem;
+pub use problem::Problem;
+pub use state::{Phase, State, StateProblem, Token};
+pub use variable::{Variable, VariableType};

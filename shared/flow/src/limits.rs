@@ -1,0 +1,52 @@
+//! Every bound of the engine in one place. They protect the worker that runs other people's documents; none of them is
+//! a matter of taste, so none is a setting.
+
+/// Longest BPMN document, in bytes.
+pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+/// Most XML nodes (elements, texts, comments) of a document, the drawing included.
+pub const XML_NODES_MAX: u32 = 100_000;
+/// Deepest nesting of XML elements.
+pub const XML_DEPTH_MAX: usize = 64;
+/// Most flow nodes and sequence flows of a process, together.
+pub const ELEMENTS_MAX: usize = 2_000;
+/// Longest element id, in bytes.
+pub const ELEMENT_ID_BYTES_MAX: usize = 128;
+/// Longest process id, in bytes.
+pub const PROCESS_ID_BYTES_MAX: usize = 64;
+/// Longest display name of a process, an element or a flow, in bytes.
+pub const NAME_BYTES_MAX: usize = 1_000;
+/// Most declared variables of a process.
+pub const VARIABLES_MAX: usize = 200;
+/// Longest variable name, in bytes.
+pub const VARIABLE_NAME_BYTES_MAX: usize = 64;
+/// Most problems reported for one document.
+pub const PROBLEMS_MAX: usize = 100;
+/// Longest text of a problem, in characters; texts repeat parts of the document.
+pub const PROBLEM_CHARS_MAX: usize = 300;
+/// Longest deadline a process may ask for, in seconds (365 days).
+pub const DEADLINE_SECONDS_MAX: u32 = 365 * 24 * 60 * 60;
+
+/// Longest expression, in bytes.
+pub const EXPRESSION_BYTES_MAX: usize = 4 * 1024;
+/// All expressions of a process together, in bytes. Reading one takes up to 50 µs a byte.
+pub const EXPRESSIONS_BYTES_MAX: usize = 128 * 1024;
+/// Deepest nesting of brackets in an expression.
+pub const EXPRESSION_BRACKETS_MAX: usize = 32;
+/// Deepest nesting of operations in an expression; a sum of `n` terms nests `n` deep. Evaluation uses the stack in
+/// proportion, and this many fit into 2 MiB even in an unoptimised build.
+pub const EXPRESSION_DEPTH_MAX: usize = 64;
+/// Work one evaluation may do, in units of roughly one visited value.
+pub const EXPRESSION_WORK_MAX: u64 = 2_000_000;
+/// Work after which a slice ends early, in the same units.
+pub const SLICE_WORK_MAX: u64 = 4_000_000;
+/// Most items that one `for`, `some` or `every` goes over.
+pub const ITERATION_MAX: usize = 10_000;
+/// Longest replacement of `replace` and delimiter of `string join`, in bytes.
+pub const INSERTED_TEXT_BYTES_MAX: usize = 256;
+
+/// Deepest nesting of lists and contexts in a variable.
+pub const VALUE_DEPTH_MAX: usize = 64;
+/// Size of all variables of a run together, in bytes of JSON, approximately.
+pub const VARIABLES_BYTES_MAX: usize = 256 * 1024;
+/// How often one element may be entered in a run.
+pub const ELEMENT_VISITS_MAX: u32 = 10_000;

@@ -1,0 +1,237 @@
+//! Documents and values made to hurt: they end with an error, soon, on a stack of 2 MiB.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use runfleet_flow::{FailureCode, Status};
+use serde_json::{Value, json};
+
+use crate::support::{
+    condition, document, evaluate, evaluate_all, map, parse, problems, run, scripts,
+};
+
+/// Runs `test` on a thread with the stack of a worker thread.
+fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new()
+        .stack_size(2 * 1024 * 1024)
+        .spawn(test)
+        .expect("a thread starts")
+        .join()
+        .expect("the test passes");
+}
+
+fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
+    format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+}
+
+#[test]
+fn entities_and_document_types_are_refused() {
+    let laughs = "<!DOCTYPE d [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;\">]><definitions>&b;</definitions>";
+    assert_eq!(problems(laughs), ["a document type declaration is not allowed"]);
+    let external = "<!DOCTYPE d SYSTEM \"file:///etc/passwd\"><definitions/>";
+    assert_eq!(problems(external), ["a document type declaration is not allowed"]);
+    assert!(problems("<definitions>&undefined;</definitions>")[0].contains("not well-formed"));
+}
+
+#[test]
+fn documents_are_bounded() {
+    on_a_small_stack(|| {
+        let long = format!("<definitions>{}</definitions>", " ".repeat(1024 * 1024));
+        assert_eq!(problems(&long), ["the document is larger than 1048576 bytes"]);
+        let deep = nested("<a>", "", "</a>", 140_000);
+        assert_eq!(problems(&deep), ["the document has more than 100000 XML nodes"]);
+        let deep = nested("<a>", "", "</a>", 90_000);
+        assert_eq!(problems(&deep), ["XML elements nest deeper than 64"]);
+        let many = (0..2001).fold(String::new(), |mut text, index| {
+            let _ = write!(text, "<endEvent id=\"e{index}\"/>");
+            text
+        });
+        let found = problems(&document(&many));
+        assert!(found.contains(&"p: the process has more than 2000 elements".to_owned()));
+        assert!(found.len() <= 100);
+        let named = problems(&document(&format!("<{} id=\"u\"/>", "a".repeat(100_000))));
+        assert!(named.iter().all(|problem| problem.len() < 400));
+        let scripts = scripts(&[format!("\"{}\"", "a".repeat(4000)).as_str(); 40]);
+        assert_eq!(
+            problems(&scripts),
+            ["p: the expressions are longer than 131072 bytes together"]
+        );
+    });
+}
+
+#[test]
+fn expressions_are_bounded() {
+    on_a_small_stack(|| {
+        let refused = |expression: &str| problems(&scripts(&[expression])).remove(0);
+        assert_eq!(refused(&"1".repeat(4097)), "t0: the expression is longer than 4096 bytes");
+        assert_eq!(
+            refused(&nested("(", "1", ")", 33)),
+            "t0: brackets of the expression nest deeper than 32"
+        );
+        let chain =
+            "t0: the expression nests more than 64 operations; split it over several script tasks";
+        assert_eq!(refused(&vec!["1"; 2048].join("+")), chain);
+        assert_eq!(refused(&vec!["x"; 600].join(" and ")), chain);
+        assert_eq!(refused(&format!("{}1", "- ".repeat(2000))), chain);
+        assert_eq!(refused(&format!("{}1", "if x = 1 then 2 else ".repeat(190))), chain);
+        assert_eq!(refused(&format!("x{}", "[1]".repeat(1300))), chain);
+    });
+}
+
+#[test]
+fn the_deepest_allowed_expressions_fit_on_the_stack() {
+    on_a_small_stack(|| {
+        for expression in [
+            vec!["1"; 63].join("+"),
+            vec!["1"; 63].join("*"),
+            format!("{}1", "if x = 1 then 2 else ".repeat(60)),
+            format!("{}1", "for a in [1] return ".repeat(29)),
+            format!("{}true", "some a in [1] satisfies ".repeat(21)),
+            format!("{}true", "every a in [1], b in [1] satisfies ".repeat(21)),
+            nested("[", "1", "]", 32),
+            nested("{a: ", "1", "}", 30),
+            nested("x[", "true", "]", 32),
+            nested("abs(", "1", ")", 31),
+            nested("replace(", "\"a\"", ", \"a\", \"b\")", 31),
+            nested("count(sort([2, 1], function(p, q) ", "p < q", "))", 10),
+        ] {
+            let outcome = evaluate(&expression, json!([1]));
+            assert!(
+                outcome != Err(FailureCode::ExpressionTooExpensive),
+                "{expression}: {outcome:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn deep_values_are_refused_or_fit_on_the_stack() {
+    on_a_small_stack(|| {
+        let definition = parse(&scripts(&["{a: [x, x], b: x = x, c: flatten([x])}.b"]));
+        let deep = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!([inner]));
+        assert!(definition.start(map(json!({"x": deep(65)}))).is_err());
+        let end = run(&definition, json!({"x": deep(64)}), 10).0;
+        assert_eq!(end.status, Status::Completed { output: Some(map(json!({"v0": true}))) });
+        // One level more than can be stored.
+        assert_eq!(evaluate("[x]", deep(64)), Err(FailureCode::ResultNotStorable));
+        // Grows one level with each item.
+        assert_eq!(
+            evaluate("for i in 1..1000 return [partial]", json!(1)),
+            Err(FailureCode::ExpressionTooExpensive)
+        );
+    });
+}
+
+#[test]
+fn work_is_bounded() {
+    let doubling = (0..60).fold("{a0: \"0123456789\"".to_owned(), |mut text, index| {
+        let _ = write!(text, ", a{}: a{index} + a{index}", index + 1);
+        text
+    }) + "}";
+    let lists = (0..60).fold("{a0: [1]".to_owned(), |mut text, index| {
+        let _ = write!(text, ", a{}: [a{index}, a{index}]", index + 1);
+        text
+    }) + "}";
+    let nested_loops = format!("{}1", "for a in (x) return ".repeat(20));
+    let growing_loops =
+        format!("{}1", "for s in [x, x, x] return for x in [s, s] return ".repeat(10));
+    let nested_filters = nested("x[count(", "x", ") > 0]", 15);
+    let list: Value = (0..2000).collect();
+    for (expression, x) in [
+        ("for i in 1..1000000000000 return i", json!(1)),
+        ("for i in 1..x return i", json!(10_000_000)),
+        ("for i in [1..x] return i", json!(10_000_000)),
+        ("for i in [], j in 1..100000000000 return i", json!(1)),
+        ("for i in 10 ** 40..10 ** 40 + 10 ** 8 return i", json!(1)),
+        ("for d in date(\"1000-01-01\")..date(\"9999-01-01\") return d", json!(1)),
+        ("for i in 1..9999 return for j in 1..9999 return i * j", json!(1)),
+        ("count(for i in x, j in x return count(for k in x return k))", list.clone()),
+        ("some a in x, b in x, c in x, d in x satisfies a + b + c + d < 0", list.clone()),
+        (
+            "every a in x satisfies some b in x satisfies every c in x satisfies c >= 0 and a + b < 0",
+            list.clone(),
+        ),
+        ("count(x[count(x[count(x[item > 3]) > 5]) > 5])", list.clone()),
+        ("for i in 1..5000 return if i = 1 then \"ab\" else partial[-1] + partial[-1]", json!(1)),
+        ("sort(x, function(a, b) count(x[item > a]) < count(x[item > b]))", list.clone()),
+        (doubling.as_str(), json!(1)),
+        (lists.as_str(), json!(1)),
+        (nested_loops.as_str(), list.clone()),
+        (nested_filters.as_str(), json!([1, 2])),
+        (growing_loops.as_str(), list.clone()),
+        ("replace(x, \"\", x)", json!("a".repeat(60_000))),
+        ("string join(for i in 1..2000 return \"a\", x)", json!("a".repeat(60_000))),
+        ("for i in x return matches(\"abc\", \"(a|b|c){20}\")", (0..5000).collect()),
+        (
+            "distinct values(for i in 1..4000 return i)[1] + count(distinct values(x))",
+            (0..8000).collect(),
+        ),
+    ] {
+        let began = Instant::now();
+        let outcome = evaluate(expression, x);
+        assert_eq!(
+            outcome,
+            Err(FailureCode::ExpressionTooExpensive),
+            "{}",
+            &expression[..expression.len().min(80)]
+        );
+        let most = if cfg!(debug_assertions) { 60 } else { 10 };
+        assert!(
+            began.elapsed() < Duration::from_secs(most),
+            "{expression:.80}: {:?}",
+            began.elapsed()
+        );
+    }
+}
+
+#[test]
+fn ordinary_work_on_long_lists_is_allowed() {
+    let orders: Value = (0..1500)
+        .map(|index| json!({"price": index, "qty": 2, "name": format!("n{index}")}))
+        .collect();
+    for expression in [
+        "count(for o in x return o.price*o.qty)",
+        "count(x[price*qty > 100])",
+        "sum(x.price)",
+        "some o in x satisfies o.price = 1499",
+        "count(sort(x, function(a, b) a.price > b.price))",
+        "count(for i in 1..2000 return i)",
+        "string join(x.name, \", \")",
+        "count(distinct values(x.name))",
+    ] {
+        let outcome = evaluate(expression, orders.clone());
+        assert!(outcome.is_ok(), "{expression}: {outcome:?}");
+    }
+}
+
+#[test]
+fn variables_are_bounded() {
+    let long = "a".repeat(100_000);
+    assert_eq!(
+        evaluate_all(&["x + x", "v0 + \"b\""], json!(long)),
+        Err(FailureCode::VariablesTooLarge)
+    );
+}
+
+#[test]
+fn a_run_that_goes_round_for_ever_is_ended() {
+    let count = include_str!("../../../../deploy/example/count-to-limit.bpmn");
+    let end = run(&parse(count), json!({"limit": 1_000_000}), 1000).0;
+    let Status::Failed { code, element, .. } = end.status else { panic!("it must fail") };
+    assert_eq!((code, element.as_deref()), (FailureCode::ElementVisitLimit, Some("Again")));
+    assert!(
+        serde_json::to_string(&end.state).expect("a state can be written").len() < 1000,
+        "the state stays small"
+    );
+}
+
+#[test]
+fn nobody_else_sees_the_functions_that_count_work() {
+    for expression in ["\u{1}keep(1)", "keep(1)", "\"\\u0001keep\"(1)"] {
+        // A control character is no XML either, so this goes through a condition and a script alike.
+        assert!(
+            runfleet_flow::Definition::parse(&condition(expression)).is_err(),
+            "{expression:?}"
+        );
+    }
+}

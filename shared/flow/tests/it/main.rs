@@ -1,0 +1,11 @@
+//! The engine from outside: documents in, states and outcomes out.
+#![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+
+mod examples;
+mod expressions;
+mod fuzz;
+mod hostile;
+mod refusals;
+mod runs;
+mod speed;
+mod support;
