@@ -1,0 +1,60 @@
+//! Every number that bounds a catalog. Those that callers can see are part of the contract and are not settings.
+
+use std::ops::RangeInclusive;
+
+/// Largest document file and largest BPMN file, in bytes.
+pub const FILE_BYTES_MAX: usize = 1_048_576;
+
+/// Documents of one bundle, files of one bundle, and projects and Processes of one workspace together.
+pub const DOCUMENTS_MAX: usize = 1_000;
+
+/// Jobs of one project.
+pub const JOBS_MAX: usize = 50;
+
+/// People of one workspace.
+pub(crate) const PEOPLE_MAX: usize = 10_000;
+
+/// Ids that one selector or one grant may list.
+pub(crate) const SELECTOR_IDS_MAX: usize = 200;
+
+/// Names for people to read, in characters.
+pub(crate) const DISPLAY_CHARS_MAX: usize = 250;
+
+/// The version of a project, in characters.
+pub(crate) const VERSION_CHARS_MAX: usize = 64;
+
+/// Mistakes that are kept; more are only counted.
+pub(crate) const MISTAKES_MAX: usize = 200;
+
+/// Nesting of one document.
+pub(crate) const DEPTH_MAX: usize = 32;
+
+/// Values of one file, so that repeated anchors cannot multiply it.
+pub(crate) const NODES_MAX: usize = 100_000;
+
+/// One attempt of a job, in milliseconds.
+pub(crate) const JOB_TIMEOUT_MS: RangeInclusive<u32> = 1_000..=60_000;
+
+/// One attempt of a job when the project does not say, in milliseconds.
+pub(crate) const JOB_TIMEOUT_MS_DEFAULT: u32 = 30_000;
+
+/// Attempts of a job, the first included.
+pub(crate) const JOB_ATTEMPTS: RangeInclusive<u32> = 1..=10;
+
+/// Attempts of a job when the project does not say.
+pub(crate) const JOB_ATTEMPTS_DEFAULT: u32 = 5;
+
+/// `maxRunsPerDay` of an agent policy.
+pub(crate) const AGENT_RUNS_PER_DAY: RangeInclusive<u32> = 1..=10_000;
+
+/// `maxRunsPerDay` when the policy does not say.
+pub(crate) const AGENT_RUNS_PER_DAY_DEFAULT: u32 = 200;
+
+/// What a project may set for Process starts of one UTC day.
+pub(crate) const STARTS_PER_DAY: RangeInclusive<u32> = 1..=10_000_000;
+
+/// What a project may set for Process starts of one execution.
+pub(crate) const STARTS_PER_EXECUTION: RangeInclusive<u32> = 1..=10_000;
+
+/// What a project may set for job runs that wait or run. Each is a member of one set, so the set stays bounded.
+pub(crate) const JOBS_WAITING: RangeInclusive<u32> = 1..=1_000_000;

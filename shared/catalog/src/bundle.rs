@@ -1,0 +1,34 @@
+//! A validated set of documents: exactly one workspace, and projects and Processes of different names.
+
+use std::collections::BTreeMap;
+
+use runfleet_domain::Name;
+
+use crate::model::{Person, ProcessState, Project, Workspace};
+use crate::summary::ProcessSummary;
+
+/// What one apply brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bundle {
+    /// The workspace that everything belongs to.
+    pub workspace: Workspace,
+    /// Everybody in it.
+    pub people: BTreeMap<Name, Person>,
+    /// Projects by name.
+    pub projects: BTreeMap<Name, Project>,
+    /// Processes by name.
+    pub processes: BTreeMap<Name, BundleProcess>,
+}
+
+/// A Process as a bundle brings it, before it has a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BundleProcess {
+    /// A name for people, 1 to 250 characters.
+    pub name: Option<String>,
+    /// Whether it can be started.
+    pub state: ProcessState,
+    /// The BPMN document.
+    pub xml: String,
+    /// What it says about itself.
+    pub summary: ProcessSummary,
+}

@@ -1,0 +1,31 @@
+//! What a workspace administrator approves: people, projects with their jobs, policies and limits, and Processes.
+//!
+//! Documents (YAML or JSON) are read and validated as a whole into a [`Bundle`]; a bundle is merged into the
+//! [`Snapshot`] that is stored and cached by the workers. Only [`load`] touches files. Nothing here stores anything, knows
+//! the Process engine or decides about a single start beyond answering questions about what was declared.
+
+mod bounds;
+mod bundle;
+mod digest;
+mod load;
+mod merge;
+mod mistake;
+mod model;
+mod node;
+mod policy;
+mod reader;
+mod snapshot;
+mod spec;
+mod summary;
+
+pub use bounds::{DOCUMENTS_MAX, FILE_BYTES_MAX, JOBS_MAX};
+pub use bundle::{Bundle, BundleProcess};
+pub use load::load;
+pub use merge::{Change, Changed, Changes, Definition, MergeError, Merged};
+pub use mistake::{Mistake, Mistakes};
+pub use model::{Grant, Job, Limits, Person, ProcessDefinition, ProcessState, Project, Workspace};
+pub use policy::{AgentPolicy, Policy, ProcessPolicy, Refusal, Selector, SelectorMode};
+pub use snapshot::{FORMAT, Snapshot, SnapshotError};
+pub use summary::{
+    InputProblem, ProcessCheck, ProcessKind, ProcessProblem, ProcessSummary, Variable, VariableType,
+};

@@ -1,0 +1,243 @@
+//! How a bundle changes what is declared: documents are added and replaced, and what a bundle does not name stays.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use runfleet_domain::Name;
+
+use crate::bounds::DOCUMENTS_MAX;
+use crate::bundle::{Bundle, BundleProcess};
+use crate::digest::sha256;
+use crate::model::{Grant, ProcessDefinition, Workspace};
+use crate::snapshot::{FORMAT, Snapshot};
+
+/// The result of a merge. Store the definitions before the snapshot that names them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merged {
+    /// What is declared from now on.
+    pub snapshot: Snapshot,
+    /// Definitions that did not exist before.
+    pub definitions: Vec<Definition>,
+    /// What the bundle changed.
+    pub changes: Changes,
+}
+
+/// One version of a Process. Never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// The Process.
+    pub process: Name,
+    /// Its version, from 1.
+    pub version: u32,
+    /// SHA-256 of the text, in lower-case hexadecimal.
+    pub sha256: String,
+    /// The BPMN document.
+    pub xml: String,
+}
+
+/// Why a bundle cannot be merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// The stored snapshot is of another workspace.
+    #[error("the bundle and the snapshot belong to different workspaces")]
+    OtherWorkspace,
+    /// More would be declared than a workspace may hold.
+    #[error("a workspace may declare at most {DOCUMENTS_MAX} projects and Processes together")]
+    TooMuch,
+    /// A Process has no version left.
+    #[error("a Process has reached its last version")]
+    NoVersionLeft,
+}
+
+/// What happened to one document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// `workspace`, `project` or `process`.
+    pub kind: &'static str,
+    /// The name of the document.
+    pub name: Name,
+    /// What happened.
+    pub changed: Changed,
+    /// The version of a Process.
+    pub version: Option<u32>,
+}
+
+/// What happened to a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changed {
+    /// It is new.
+    Created,
+    /// It differs from what was stored.
+    Changed,
+    /// It is what was stored.
+    Unchanged,
+}
+
+impl Changed {
+    /// The word shown to people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+        }
+    }
+
+    fn of<T: PartialEq>(before: Option<&T>, after: &T) -> Self {
+        match before {
+            None => Self::Created,
+            Some(before) if before == after => Self::Unchanged,
+            Some(_) => Self::Changed,
+        }
+    }
+}
+
+/// What a bundle changed, a line for each of its documents when displayed, then warnings.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// The workspace, then projects, then Processes, each in the order of their names.
+    pub list: Vec<Change>,
+    /// References to Processes that are not declared: good sentences, and perhaps misspelt names.
+    pub warnings: Vec<String>,
+}
+
+impl Changes {
+    /// Whether there is anything to store.
+    pub fn is_empty(&self) -> bool {
+        self.list.iter().all(|change| change.changed == Changed::Unchanged)
+    }
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for change in &self.list {
+            write!(f, "{} {} {}", change.kind, change.name, change.changed.as_str())?;
+            match change.version {
+                Some(version) => writeln!(f, " (version {version})")?,
+                None => writeln!(f)?,
+            }
+        }
+        self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))
+    }
+}
+
+impl Snapshot {
+    /// Merges a bundle into what is stored. A Process whose text is unchanged keeps its version; another text gets the next
+    /// one. The revision rises when anything changed.
+    pub fn merge(previous: Option<&Self>, bundle: Bundle) -> Result<Merged, MergeError> {
+        if previous.is_some_and(|previous| previous.workspace.id != bundle.workspace.id) {
+            return Err(MergeError::OtherWorkspace);
+        }
+        let mut snapshot =
+            previous.cloned().unwrap_or_else(|| Self::empty(bundle.workspace.clone()));
+        let mut changes = Changes::default();
+        let mut definitions = Vec::new();
+
+        let before = previous.map(|previous| (&previous.workspace, &previous.people));
+        changes.add(
+            "workspace",
+            &bundle.workspace.id,
+            Changed::of(before.as_ref(), &(&bundle.workspace, &bundle.people)),
+            None,
+        );
+        snapshot.workspace = bundle.workspace;
+        snapshot.people = bundle.people;
+        for (name, project) in bundle.projects {
+            changes.add(
+                "project",
+                &name,
+                Changed::of(snapshot.projects.get(&name), &project),
+                None,
+            );
+            snapshot.projects.insert(name, project);
+        }
+        for (name, process) in bundle.processes {
+            let before = snapshot.processes.get(&name);
+            let after = next_version(before, &name, process, &mut definitions)?;
+            changes.add("process", &name, Changed::of(before, &after), Some(after.version));
+            snapshot.processes.insert(name, after);
+        }
+        if snapshot.projects.len() + snapshot.processes.len() > DOCUMENTS_MAX {
+            return Err(MergeError::TooMuch);
+        }
+        changes.warnings = snapshot.unknown_processes();
+        snapshot.format = FORMAT;
+        if !changes.is_empty() {
+            snapshot.revision += 1;
+        }
+        Ok(Merged { snapshot, definitions, changes })
+    }
+
+    fn empty(workspace: Workspace) -> Self {
+        Self {
+            format: FORMAT,
+            revision: 0,
+            workspace,
+            people: BTreeMap::new(),
+            projects: BTreeMap::new(),
+            processes: BTreeMap::new(),
+        }
+    }
+
+    /// Names of Processes that a policy or a person's rights hold and nobody declared.
+    fn unknown_processes(&self) -> Vec<String> {
+        let of_projects = self.projects.iter().flat_map(|(project, declared)| {
+            let section = declared.policy.processes.iter();
+            let ids = section.flat_map(|section| &section.processes.ids);
+            ids.map(move |id| (format!("the policy of project {project} names"), id))
+        });
+        let of_people = self.people.iter().flat_map(|(person, declared)| {
+            let ids = match &declared.may_start_processes {
+                Grant::All => None,
+                Grant::Only(ids) => Some(ids),
+            };
+            ids.into_iter()
+                .flatten()
+                .map(move |id| (format!("the rights of person {person} name"), id))
+        });
+        of_projects
+            .chain(of_people)
+            .filter(|(_, id)| !self.processes.contains_key(*id))
+            .map(|(place, id)| format!("{place} the Process {id}, which is not declared"))
+            .collect()
+    }
+}
+
+impl Changes {
+    fn add(&mut self, kind: &'static str, name: &Name, changed: Changed, version: Option<u32>) {
+        self.list.push(Change { kind, name: name.clone(), changed, version });
+    }
+}
+
+fn next_version(
+    before: Option<&ProcessDefinition>,
+    name: &Name,
+    process: BundleProcess,
+    definitions: &mut Vec<Definition>,
+) -> Result<ProcessDefinition, MergeError> {
+    let sha256 = sha256(&process.xml);
+    let version = match before {
+        Some(before) if before.sha256 == sha256 => before.version,
+        before => {
+            let version = before
+                .map_or(0, |before| before.version)
+                .checked_add(1)
+                .ok_or(MergeError::NoVersionLeft)?;
+            let definition = Definition {
+                process: name.clone(),
+                version,
+                sha256: sha256.clone(),
+                xml: process.xml,
+            };
+            definitions.push(definition);
+            version
+        }
+    };
+    Ok(ProcessDefinition {
+        name: process.name,
+        state: process.state,
+        version,
+        sha256,
+        summary: process.summary,
+    })
+}

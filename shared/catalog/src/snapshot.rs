@@ -1,0 +1,82 @@
+//! Everything that is declared for one workspace, as it is stored and as the workers hold it.
+
+use std::collections::BTreeMap;
+
+use runfleet_domain::Name;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Person, ProcessDefinition, Project, Workspace};
+use crate::policy::Refusal;
+
+/// The format of stored snapshots that this code writes. Raise it when an older reader would misread a newer snapshot; a new
+/// field that older readers may ignore does not need it.
+pub const FORMAT: u32 = 1;
+
+/// What is declared for one workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// [`FORMAT`] of whoever wrote it.
+    pub format: u32,
+    /// Counts the merges that changed something, from 1.
+    pub revision: u64,
+    /// The workspace.
+    pub workspace: Workspace,
+    /// Everybody in it.
+    pub people: BTreeMap<Name, Person>,
+    /// Projects by name.
+    pub projects: BTreeMap<Name, Project>,
+    /// Processes by name.
+    pub processes: BTreeMap<Name, ProcessDefinition>,
+}
+
+/// Why a stored snapshot cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// A newer release wrote it. Wait: this worker is about to be replaced.
+    #[error("the snapshot has format {0}, newer than {FORMAT}")]
+    Newer(u32),
+    /// It is not a snapshot.
+    #[error("the snapshot cannot be read")]
+    Unreadable(#[source] serde_json::Error),
+}
+
+impl Snapshot {
+    /// Reads a stored snapshot.
+    pub fn from_json(json: &[u8]) -> Result<Self, SnapshotError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: u32,
+        }
+        let Head { format } = serde_json::from_slice(json).map_err(SnapshotError::Unreadable)?;
+        if format > FORMAT {
+            return Err(SnapshotError::Newer(format));
+        }
+        serde_json::from_slice(json).map_err(SnapshotError::Unreadable)
+    }
+
+    /// The text to store. The same snapshot always gives the same text.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
+    }
+
+    /// A project.
+    pub fn project(&self, id: &Name) -> Option<&Project> {
+        self.projects.get(id)
+    }
+
+    /// A Process, active or not.
+    pub fn process(&self, id: &Name) -> Option<&ProcessDefinition> {
+        self.processes.get(id)
+    }
+
+    /// A person.
+    pub fn person(&self, id: &Name) -> Option<&Person> {
+        self.people.get(id)
+    }
+
+    /// A person's own right to start a Process; somebody whom the workspace does not know has none.
+    pub fn person_may_start(&self, person: &Name, process: &Name) -> Result<(), Refusal> {
+        self.person(person).ok_or(Refusal::PersonNotActive)?.may_start(process)
+    }
+}

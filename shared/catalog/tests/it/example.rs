@@ -1,0 +1,25 @@
+//! The example that the product ships with.
+
+use runfleet_catalog::{Changed, Snapshot, load};
+
+use crate::bundle::{check, in_crate};
+
+#[test]
+fn the_example_project_is_a_good_bundle_and_names_no_process_that_it_lacks() {
+    // The engine has tests of its own for the BPMN files; here any document does.
+    let any = |_: &str| check("normal:");
+    let bundle = load(&[in_crate("../../deploy/example")], &any)
+        .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let merged = Snapshot::merge(None, bundle).unwrap();
+    assert!(merged.changes.list.iter().all(|change| change.changed == Changed::Created));
+    assert_eq!(merged.changes.warnings, Vec::<String>::new());
+    let shop = merged.snapshot.project(&"shop".parse().unwrap()).unwrap();
+    for job in ["discount_decided", "count_done"] {
+        assert!(shop.declares(&job.parse().unwrap()), "{job}");
+    }
+    for process in ["approve-discount", "count-to-limit"] {
+        let process = process.parse().unwrap();
+        assert!(merged.snapshot.process(&process).unwrap().is_active());
+        assert_eq!(shop.policy.allows_process(&process, false), Ok(()));
+    }
+}

@@ -1,0 +1,12 @@
+//! Whole bundles: what is refused and how it is told, what is stored, and how bundles change what is stored.
+
+#[cfg(test)]
+mod bundle;
+#[cfg(test)]
+mod example;
+#[cfg(test)]
+mod merge;
+#[cfg(test)]
+mod refused;
+#[cfg(test)]
+mod snapshot;
