@@ -1,0 +1,213 @@
+//! The names of all keys, and which of them live together.
+//!
+//! A key is `<namespace>:{s<shard>}:<kind>:…`. The part in braces is the hash tag: all keys of a shard are in one slot, so
+//! one script can touch a run, its counters and its alarm. Names of a caller's choice come last, so that no character in
+//! them can make two names equal or move a key to another slot. What the scripts put together themselves is only
+//! `run:<id>`, `job:<id>` and a suffix that a record holds (`key_ref`, `jobs_ref`), always under the prefix of the shard.
+//!
+//! Lifetimes: a run, its idempotency key and its job have none until they end; `msg`, `exec` and `day` keys have one from
+//! the start; inboxes go with their run; catalogs and definitions stay until they are replaced.
+
+use runfleet_domain::{IdempotencyKey, JobId, MessageId, Name, RunId, RunKind, Shard};
+
+/// Which alarms: each kind of worker sweeps a set of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AlarmSet {
+    /// Runs of Processes that are not finished.
+    Process,
+    /// Runs of agents that are not finished.
+    Agent,
+    /// Ended runs whose outcome has not become a job, and jobs that have not ended.
+    Done,
+}
+
+impl AlarmSet {
+    /// All sets, for metrics.
+    pub const ALL: [Self; 3] = [Self::Process, Self::Agent, Self::Done];
+
+    /// The word used in keys and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Agent => "agent",
+            Self::Done => "done",
+        }
+    }
+}
+
+impl From<RunKind> for AlarmSet {
+    fn from(kind: RunKind) -> Self {
+        match kind {
+            RunKind::Process => Self::Process,
+            RunKind::Agent => Self::Agent,
+        }
+    }
+}
+
+/// Makes the key names of one namespace.
+#[derive(Debug, Clone)]
+pub(crate) struct Keys {
+    namespace: String,
+}
+
+impl Keys {
+    pub(crate) fn new(namespace: String) -> Self {
+        Self { namespace }
+    }
+
+    fn at(&self, shard: Shard, rest: &str) -> String {
+        format!("{}:{{s{shard}}}:{rest}", self.namespace)
+    }
+
+    /// Matches every key of the namespace and no other.
+    pub(crate) fn everything(&self) -> String {
+        format!("{}:{{*", self.namespace)
+    }
+
+    /// Hash: the record of a run.
+    pub(crate) fn run(&self, run: RunId) -> String {
+        self.at(run.shard(), &format!("run:{run}"))
+    }
+
+    /// Sorted set: ids of the events that wait for a run, in the order in which they came.
+    pub(crate) fn inbox(&self, run: RunId) -> String {
+        self.at(run.shard(), &format!("inbox:{run}"))
+    }
+
+    /// Hash: the bodies of the events that wait for a run.
+    pub(crate) fn events(&self, run: RunId) -> String {
+        self.at(run.shard(), &format!("events:{run}"))
+    }
+
+    /// Sorted set: ids of the events that a run has ever got, by the time they came.
+    pub(crate) fn seen(&self, run: RunId) -> String {
+        self.at(run.shard(), &format!("seen:{run}"))
+    }
+
+    /// What comes after the prefix of the shard in the name of an idempotency key; the run remembers it.
+    pub(crate) fn key_ref(workspace: &Name, project: &Name, key: &IdempotencyKey) -> String {
+        format!("key:{workspace}:{project}:{key}")
+    }
+
+    /// The idempotency key in a [`Keys::key_ref`].
+    pub(crate) fn key_in_ref(key_ref: &str) -> Option<&str> {
+        key_ref.splitn(4, ':').nth(3)
+    }
+
+    /// String: the run that an idempotency key names.
+    pub(crate) fn key(&self, shard: Shard, key_ref: &str) -> String {
+        self.at(shard, key_ref)
+    }
+
+    /// String: the run that a message made.
+    pub(crate) fn message(
+        &self,
+        shard: Shard,
+        workspace: &Name,
+        project: &Name,
+        message: &MessageId,
+    ) -> String {
+        self.at(shard, &format!("msg:{workspace}:{project}:{message}"))
+    }
+
+    /// Set: ids of the messages by which one execution has called start.
+    pub(crate) fn execution(
+        &self,
+        run: RunId,
+        workspace: &Name,
+        project: &Name,
+        execution: &Name,
+    ) -> String {
+        self.at(run.shard(), &format!("exec:{workspace}:{project}:{execution}:{}", run.kind()))
+    }
+
+    /// Hash: starts of a project by UTC day (days since 1970).
+    pub(crate) fn days(
+        &self,
+        shard: Shard,
+        workspace: &Name,
+        project: &Name,
+        kind: RunKind,
+    ) -> String {
+        self.at(shard, &format!("day:{workspace}:{project}:{kind}"))
+    }
+
+    /// Sorted set: what must be looked at, by the time it is due.
+    pub(crate) fn alarms(&self, shard: Shard, set: AlarmSet) -> String {
+        self.at(shard, &format!("alarms:{}", set.as_str()))
+    }
+
+    /// Hash: the record of a job run.
+    pub(crate) fn job(&self, job: JobId) -> String {
+        self.at(job.shard(), &format!("job:{job}"))
+    }
+
+    /// What comes after the prefix of the shard in the name of a project's set of jobs; the job remembers it.
+    pub(crate) fn jobs_ref(workspace: &Name, project: &Name) -> String {
+        format!("jobs:{workspace}:{project}")
+    }
+
+    /// Set: the job runs of a project that have not ended.
+    pub(crate) fn jobs(&self, shard: Shard, jobs_ref: &str) -> String {
+        self.at(shard, jobs_ref)
+    }
+
+    /// Hash: the catalog of a workspace.
+    pub(crate) fn catalog(&self, workspace: &Name) -> String {
+        self.at(Shard::of_workspace(workspace.as_str()), &format!("catalog:{workspace}"))
+    }
+
+    /// String: the text of one version of a Process.
+    pub(crate) fn definition(&self, workspace: &Name, process: &Name, version: u32) -> String {
+        let rest = format!("def:{workspace}:{process}:{version}");
+        self.at(Shard::of_workspace(workspace.as_str()), &rest)
+    }
+
+    /// String: how many catalogs have ever been announced.
+    pub(crate) fn catalog_revision(&self) -> String {
+        format!("{}:{{catalog}}:revision", self.namespace)
+    }
+
+    /// Sorted set: workspaces by the announcement of their last change.
+    pub(crate) fn catalog_changes(&self) -> String {
+        format!("{}:{{catalog}}:changes", self.namespace)
+    }
+
+    /// String: milliseconds that tests add to the clock of a shard. `lua/skewed_clock.lua` knows this name too.
+    pub(crate) fn skew(&self, shard: Shard) -> String {
+        self.at(shard, "skew")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_workspace_has_the_tag_of_its_shard() {
+        let keys = Keys::new("fleet".to_owned());
+        let workspace: Name = "acme".parse().unwrap();
+        let project: Name = "crm".parse().unwrap();
+        let shard = Shard::of_workspace("acme");
+        let message: MessageId = "a}b{c".parse().unwrap();
+        let names = [
+            keys.message(shard, &workspace, &project, &message),
+            keys.days(shard, &workspace, &project, RunKind::Agent),
+            keys.alarms(shard, AlarmSet::Done),
+            keys.catalog(&workspace),
+            keys.definition(&workspace, &project, 7),
+            keys.skew(shard),
+        ];
+        for name in names {
+            assert!(name.starts_with("fleet:{s15}:"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_reference_to_an_idempotency_key_gives_the_key_back() {
+        let name: Name = "acme".parse().unwrap();
+        let key: IdempotencyKey = "order:17:a".parse().unwrap();
+        let key_ref = Keys::key_ref(&name, &name, &key);
+        assert_eq!(Keys::key_in_ref(&key_ref), Some("order:17:a"));
+    }
+}

@@ -1,0 +1,43 @@
+#![doc = include_str!("../README.md")]
+
+mod alarms;
+mod call;
+mod catalog;
+mod claim;
+mod config;
+mod error;
+mod finish;
+mod hand_over;
+mod inbox;
+mod job_record;
+mod jobs;
+mod keys;
+mod link;
+mod metrics;
+mod record;
+mod reply;
+mod runs;
+mod script;
+mod start;
+mod store;
+mod upkeep;
+mod url;
+
+pub use alarms::{AlarmCount, DUE_AT_ONCE_MAX, Due};
+pub use catalog::{
+    CATALOG_BYTES_MAX, CatalogChanges, CatalogPut, DEFINITION_BYTES_MAX, DEFINITIONS_MAX,
+    Definition, StoredCatalog,
+};
+pub use claim::{Checkpoint, Claim, Claimed, Renewed, Saved, Wake};
+pub use config::{CONNECTIONS_MAX, NAMESPACE_CHARS_MAX, StoreConfig, Timings};
+pub use error::{Cause, StoreError};
+pub use finish::{End, Finished, Told};
+pub use hand_over::{HandOver, HandOverVerdict, HandedOver};
+pub use inbox::{Appended, EVENTS_AT_ONCE, EVENTS_BYTES_AT_ONCE, Event};
+pub use job_record::{JOB_VERSION, JobRecord, JobState};
+pub use jobs::{JobFinished, JobRetried};
+pub use keys::AlarmSet;
+pub use record::{OutcomeState, RUN_VERSION, RunError, RunRecord};
+pub use runs::{Paused, RunExplained};
+pub use start::{OutcomeJob, StartRun, Started, Verdict};
+pub use store::Store;

@@ -1,0 +1,57 @@
+#!lua
+-- Turns the outcome of an ended run into a job of its project, once, or drops it with the reason.
+--
+-- KEYS[1]  run      hash     KEYS[2]  job  hash
+-- KEYS[3]  jobs     set: job runs of the project that have not ended
+-- KEYS[4]  alarms of what is done
+-- Reads and expires the undeclared idempotency key that the run remembers; same slot.
+-- ARGV[1]  run id   ARGV[2]  job id   ARGV[3]  workspace   ARGV[4]  project   ARGV[5]  job key   ARGV[6]  hops
+-- ARGV[7]  chain    ARGV[8]  "" to deliver, or the reason to drop   ARGV[9]  hops of the job
+-- ARGV[10] most jobs of the project   ARGV[11] reason when there are as many   ARGV[12] lifetime ms   ARGV[13] alarm ms
+-- ARGV[14] 1 to keep the output on the run   ARGV[15] `jobs` without the prefix   ARGV[16] version of the record
+--
+-- Returns {"missing"}, {"not_ended"}, {"not_wanted"}, {"mismatch"}, {"dropped", reason, 1 when just now},
+-- {"job_ended"}, {"again", record of the job} or {"delivered", record of the job}.
+
+local run = redis.call("HMGET", KEYS[1], "state", "outcome", "workspace", "project", "job", "hops", "chain", "key_ref")
+if not run[1] then return { "missing" } end
+if not FINAL[run[1]] then return { "not_ended" } end
+if run[2] == "NONE" then return { "not_wanted" } end
+for i = 3, 7 do
+  if run[i] ~= ARGV[i] then return { "mismatch" } end
+end
+local dropped = string.match(run[2], "^DROPPED:(.*)$")
+if dropped then return { "dropped", dropped, "0" } end
+if run[2] == "JOB" then
+  if redis.call("HGET", KEYS[2], "state") ~= "LIVE" then return { "job_ended" } end
+  return { "again", redis.call("HGETALL", KEYS[2]) }
+end
+local now = now_ms()
+local key = held_key(run[8], ARGV[1])
+local reason = ARGV[8]
+if reason == "" and redis.call("SCARD", KEYS[3]) >= tonumber(ARGV[10]) then reason = ARGV[11] end
+local job = { "v", ARGV[16], "state", "LIVE", "attempt", "1", "run", ARGV[1], "ended", run[1], "workspace", run[3],
+  "project", run[4], "job", run[5], "hops", ARGV[9], "chain", int(run[7] + 1), "enqueued_at", int(now), "jobs_ref",
+  ARGV[15], "tries", "0" }
+local kept = { "lane", "user", "identity", "depth", "echo", "output", "error_code", "error_message", "target",
+  "target_version", "created_at", "started_at", "finished_at", "trace" }
+local values = redis.call("HMGET", KEYS[1], unpack(kept))
+for i, field in ipairs(kept) do
+  if values[i] then
+    job[#job + 1] = field
+    job[#job + 1] = values[i]
+  end
+end
+
+if reason == "" then
+  redis.call("HSET", KEYS[2], unpack(job))
+  redis.call("SADD", KEYS[3], ARGV[2])
+  redis.call("ZADD", KEYS[4], int(now + ARGV[13]), ARGV[2])
+end
+redis.call("HSET", KEYS[1], "outcome", reason == "" and "JOB" or "DROPPED:" .. reason)
+redis.call("HDEL", KEYS[1], "echo", "end_token", ARGV[14] == "0" and "output" or "echo")
+redis.call("ZREM", KEYS[4], ARGV[1])
+redis.call("PEXPIRE", KEYS[1], ARGV[12])
+if key then redis.call("PEXPIRE", key, ARGV[12]) end
+if reason ~= "" then return { "dropped", reason, "1" } end
+return { "delivered", job }

@@ -1,0 +1,100 @@
+//! The Lua scripts, put together and hashed once.
+
+use redis::Script;
+
+const SHEBANG: &str = "#!lua\n";
+const PRELUDE: &str = include_str!("lua/prelude.lua");
+const CLOCK: &str = include_str!("lua/clock.lua");
+const SKEWED_CLOCK: &str = include_str!("lua/skewed_clock.lua");
+
+/// One script as Redis gets it.
+#[derive(Debug)]
+pub(crate) struct Lua {
+    pub(crate) source: String,
+    pub(crate) sha1: String,
+}
+
+fn without_shebang(source: &str) -> &str {
+    source.strip_prefix(SHEBANG).unwrap_or(source)
+}
+
+impl Lua {
+    fn new(body: &str, skew: bool) -> Self {
+        let clock = if skew { SKEWED_CLOCK } else { CLOCK };
+        let parts = [clock, PRELUDE, body].map(without_shebang).join("\n");
+        // The engine line makes Redis check memory before the script starts, so that it never stops half-way.
+        let source = format!("{SHEBANG}{parts}");
+        let sha1 = Script::new(&source).get_hash().to_owned();
+        Self { source, sha1 }
+    }
+}
+
+macro_rules! scripts {
+    ($($name:ident),* $(,)?) => {
+        /// All scripts, by the name of their file.
+        #[derive(Debug)]
+        pub(crate) struct Scripts {
+            $(pub(crate) $name: Lua,)*
+        }
+
+        impl Scripts {
+            /// Puts all scripts together, with the clock that tests can move or without it.
+            pub(crate) fn new(skew: bool) -> Self {
+                Self { $($name: Lua::new(include_str!(concat!("lua/", stringify!($name), ".lua")), skew),)* }
+            }
+
+            #[cfg(test)]
+            fn bodies() -> Vec<(&'static str, &'static str)> {
+                vec![$((stringify!($name), include_str!(concat!("lua/", stringify!($name), ".lua"))),)*]
+            }
+        }
+    };
+}
+
+scripts!(
+    run_start,
+    run_claim,
+    run_renew,
+    run_checkpoint,
+    run_end,
+    run_pause,
+    run_explain,
+    event_append,
+    outcome_hand_over,
+    job_finish,
+    job_retry,
+    alarms_due,
+    alarms_count,
+    catalog_put,
+    catalog_announce,
+    catalog_changes,
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_says_what_it_takes_and_returns() {
+        for (name, body) in Scripts::bodies() {
+            assert!(body.starts_with(SHEBANG), "{name}");
+            for word in ["KEYS", "ARGV", "Returns"] {
+                assert!(
+                    body.lines().any(|line| line.starts_with("--") && line.contains(word)),
+                    "{name}: {word}"
+                );
+            }
+            assert!(body.lines().count() <= 65, "{name} is too long");
+        }
+    }
+
+    #[test]
+    fn a_script_starts_with_one_engine_line_and_one_clock() {
+        let scripts = Scripts::new(false);
+        assert!(scripts.run_start.source.starts_with(SHEBANG));
+        assert_eq!(scripts.run_start.source.matches(SHEBANG).count(), 1);
+        assert_eq!(scripts.run_start.source.matches("local function now_ms()").count(), 1);
+        assert!(!scripts.run_start.source.contains("skew"));
+        assert_ne!(scripts.run_start.sha1, Scripts::new(true).run_start.sha1);
+    }
+}

@@ -1,0 +1,235 @@
+//! Starting a run: the one commit that makes a run, its key, its counters and its alarm, or changes nothing.
+
+use runfleet_domain::limits::{
+    DAY_COUNTER_MEMORY, EXECUTION_MEMORY, INPUT_BYTES_MAX, INSTANCE_NAME_CHARS_MAX,
+    JOB_ECHO_BYTES_MAX, MESSAGE_ID_MEMORY, RETENTION,
+};
+use runfleet_domain::{IdempotencyKey, JobKey, Lane, MessageId, Name, RunId, RunState};
+
+use crate::error::StoreError;
+use crate::keys::{AlarmSet, Keys};
+use crate::metrics::Operation;
+use crate::record::{OutcomeState, RUN_VERSION};
+use crate::reply::Reply;
+use crate::store::{Args, Store, check_shard, check_size};
+
+/// Instructions, variables and records of an agent run come as input too, so it may be larger than that of a Process.
+const RUN_INPUT_BYTES_MAX: usize = 2 * INPUT_BYTES_MAX;
+
+/// What the facts outside the ledger say about a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may be made.
+    Accept,
+    /// It may not: only a run that already exists is told.
+    Refuse,
+}
+
+/// The job that the outcome of a run becomes.
+#[derive(Debug, Clone, Copy)]
+pub struct OutcomeJob<'a> {
+    /// Which job of the project.
+    pub job: &'a JobKey,
+    /// What the job gets back, as JSON.
+    pub echo: Option<&'a str>,
+}
+
+/// Everything about a start that is decided before the ledger is asked. What kind of run it is, the id says.
+#[derive(Debug, Clone)]
+pub struct StartRun<'a> {
+    /// The id that the run gets if it is made. Fresh, in the shard of the workspace.
+    pub run_id: RunId,
+    /// The workspace.
+    pub workspace: &'a Name,
+    /// The project that calls.
+    pub project: &'a Name,
+    /// Who waits for it.
+    pub lane: Lane,
+    /// The request. A second start with the same one in the same project is the same start.
+    pub message_id: &'a MessageId,
+    /// Two starts of a project with the same one become one run.
+    pub key: Option<&'a IdempotencyKey>,
+    /// Who owns the run and the key.
+    pub identity: &'a str,
+    /// The Process or agent.
+    pub target: &'a Name,
+    /// Its active version.
+    pub target_version: u32,
+    /// The execution that calls.
+    pub execution: &'a Name,
+    /// Starts of this kind that one execution may call; none when it is not counted.
+    pub calls_limit: Option<u32>,
+    /// Starts of this kind that the project may make in a UTC day.
+    pub day_limit: u32,
+    /// What the facts outside the ledger say.
+    pub verdict: Verdict,
+    /// The person it runs as.
+    pub user: Option<&'a Name>,
+    /// Automation steps that the run carries.
+    pub hops: u32,
+    /// Agents around it.
+    pub depth: u32,
+    /// Links of the job chain of the execution that calls.
+    pub chain: u32,
+    /// The name of the instance.
+    pub instance_name: Option<&'a str>,
+    /// Input as JSON, at most 128 KiB.
+    pub input: Option<&'a str>,
+    /// The job that the outcome becomes.
+    pub outcome: Option<OutcomeJob<'a>>,
+    /// Unix milliseconds by which the run must have ended.
+    pub deadline_ms: Option<u64>,
+    /// W3C trace context.
+    pub traceparent: Option<&'a str>,
+}
+
+/// What became of a start. Only [`Started::Created`] has made something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Started {
+    /// The run was made.
+    Created {
+        /// The run.
+        run: RunId,
+    },
+    /// The same message has made this run before.
+    Replayed {
+        /// The run.
+        run: RunId,
+        /// Where it is.
+        state: RunState,
+    },
+    /// The key names this run.
+    Duplicate {
+        /// The run.
+        run: RunId,
+        /// Where it is.
+        state: RunState,
+    },
+    /// The key or message belongs to another identity.
+    Conflict,
+    /// The key or message names a run of another Process or agent.
+    OtherTarget,
+    /// The execution has called as often as it may.
+    CallsExceeded,
+    /// The project has made as many runs today as it may.
+    DayExceeded {
+        /// The limit that was met.
+        limit: u32,
+        /// Unix milliseconds at which the next UTC day begins.
+        resets_at_ms: u64,
+    },
+    /// The verdict was to refuse, and neither message nor key names a run.
+    Refused,
+}
+
+impl Store {
+    /// Makes a run, once per message id and once per idempotency key. One round trip, whatever comes of it.
+    ///
+    /// Checked in this order: calls of the execution, message id, key (identity, then target), verdict, day. A refusal writes
+    /// nothing but the call; a call counts once per message id.
+    ///
+    /// # Errors
+    /// After [`StoreError::Unavailable`] with `maybe_written` the run may exist; the same start again finds it.
+    pub async fn start_run(&self, start: &StartRun<'_>) -> Result<Started, StoreError> {
+        check(start)?;
+        let keys = self.start_keys(start);
+        let args = self.start_args(start);
+        let lua = &self.scripts().run_start;
+        let value = self.run_script(Operation::StartRun, lua, &keys, args).await?;
+        let (tag, mut reply) = Reply::open("run_start", value)?;
+        let run = start.run_id;
+        Ok(match tag.as_str() {
+            "created" => Started::Created { run },
+            "replayed" => match (reply.parsed()?, reply.word(RunState::from_word)?) {
+                // The first answer to this very call was lost.
+                (made, _) if made == run => Started::Created { run },
+                (run, state) => Started::Replayed { run, state },
+            },
+            "duplicate" => {
+                Started::Duplicate { run: reply.parsed()?, state: reply.word(RunState::from_word)? }
+            }
+            "conflict" => Started::Conflict,
+            "other_target" => Started::OtherTarget,
+            "calls_exceeded" => Started::CallsExceeded,
+            "day_exceeded" => {
+                Started::DayExceeded { limit: start.day_limit, resets_at_ms: reply.parsed()? }
+            }
+            "refused" => Started::Refused,
+            _ => return reply.unknown(),
+        })
+    }
+
+    fn start_keys(&self, start: &StartRun<'_>) -> Vec<String> {
+        let StartRun { run_id, workspace, project, .. } = *start;
+        let (keys, shard) = (self.keys(), run_id.shard());
+        let mut names = vec![
+            keys.run(run_id),
+            keys.message(shard, workspace, project, start.message_id),
+            keys.execution(run_id, workspace, project, start.execution),
+            keys.days(shard, workspace, project, run_id.kind()),
+            keys.alarms(shard, AlarmSet::from(run_id.kind())),
+        ];
+        if let Some(key) = start.key {
+            names.push(keys.key(shard, &Keys::key_ref(workspace, project, key)));
+        }
+        names
+    }
+
+    fn start_args(&self, start: &StartRun<'_>) -> Args {
+        let kind = start.run_id.kind();
+        let args = Args::default()
+            .with(start.run_id)
+            .with(start.message_id)
+            .with(start.calls_limit.map_or(String::new(), |limit| limit.to_string()))
+            .with(start.identity)
+            .with(kind)
+            .with(start.target)
+            .with(start.day_limit)
+            .flag(start.verdict == Verdict::Accept)
+            .millis(self.inner.timings.alarm_unclaimed)
+            .millis(RETENTION)
+            .millis(EXECUTION_MEMORY)
+            .millis(MESSAGE_ID_MEMORY)
+            .millis(DAY_COUNTER_MEMORY);
+        let outcome = start.outcome.map_or(OutcomeState::NONE, |_| OutcomeState::PENDING);
+        args.field("v", RUN_VERSION)
+            .field("workspace", start.workspace)
+            .field("project", start.project)
+            .field("kind", kind)
+            .field("lane", start.lane)
+            .field("message", start.message_id)
+            .field("identity", start.identity)
+            .field("target", start.target)
+            .field("target_version", start.target_version)
+            .field("execution", start.execution)
+            .field("hops", start.hops)
+            .field("depth", start.depth)
+            .field("chain", start.chain)
+            .field("outcome", outcome)
+            .field_if(
+                "key_ref",
+                start.key.map(|key| Keys::key_ref(start.workspace, start.project, key)),
+            )
+            .field_if("user", start.user)
+            .field_if("instance_name", start.instance_name)
+            .field_if("input", start.input)
+            .field_if("job", start.outcome.map(|outcome| outcome.job))
+            .field_if("echo", start.outcome.and_then(|outcome| outcome.echo))
+            .field_if("deadline", start.deadline_ms)
+            .field_if("trace", start.traceparent)
+    }
+}
+
+fn check(start: &StartRun<'_>) -> Result<(), StoreError> {
+    check_shard(start.run_id.shard(), start.workspace.as_str())?;
+    check_size(start.input, RUN_INPUT_BYTES_MAX, "the input is larger than 128 KiB")?;
+    check_size(
+        start.outcome.and_then(|outcome| outcome.echo),
+        JOB_ECHO_BYTES_MAX,
+        "the payload of the outcome job is too large",
+    )?;
+    // A character has at most four bytes.
+    check_size(start.instance_name, 4 * INSTANCE_NAME_CHARS_MAX, "the instance name is too long")?;
+    check_size(start.traceparent, 128, "the trace context is too long")?;
+    check_size(Some(start.identity), 256, "the identity is too long")
+}

@@ -1,0 +1,123 @@
+//! The same ledger on a cluster, behind a Sentinel, and with a login that may do no more than needed.
+
+use std::time::Duration;
+
+use runfleet_domain::{RunKind, RunState};
+use runfleet_store::{CatalogPut, End, Finished, HandedOver, Started};
+
+use crate::server::Server;
+use crate::world::{Request, World, connect, message, redis_url};
+
+/// One operation of each kind.
+async fn everything_works(world: &World) {
+    let request = Request::process().with_key("k");
+    let run = world.run(&request).await;
+    let duplicate = Started::Duplicate { run, state: RunState::Queued };
+    assert_eq!(world.start(&request.again()).await, duplicate);
+    let fence = world.claim(run).await;
+    world.store.append_event(run, &message("e"), "{}").await.unwrap();
+    world.store.renew_lease(run, fence).await.unwrap();
+    let end = End::plain(RunState::Completed);
+    let answer = world.store.finish_run(run, fence, &end).await.unwrap();
+    assert_eq!(answer, Finished::Finished { outcome_wanted: true });
+    let answer = world.store.hand_over(&world.hand_over(run, &request.job)).await.unwrap();
+    assert!(matches!(answer, HandedOver::Delivered(_)), "{answer:?}");
+    world.store.finish_job(run.outcome_job(), 1, true).await.unwrap();
+    for set in runfleet_store::AlarmSet::ALL {
+        world.store.due_alarms(world.shard, set, 10).await.unwrap();
+        world.store.count_alarms(world.shard, set).await.unwrap();
+    }
+    world.run(&Request::new(RunKind::Agent)).await;
+    let answer = world.store.put_catalog(&world.workspace, Some(0), "{}", &[]).await.unwrap();
+    assert_eq!(answer, CatalogPut::Stored { revision: 1 });
+    let changes = world.store.catalog_changes(0).await.unwrap();
+    assert_eq!(changes.workspaces, std::slice::from_ref(&world.workspace));
+    assert!(world.store.explain_run(run).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_cluster_holds_the_ledger() {
+    let node = Server::start("cluster-enabled yes\nsave \"\"").await;
+    node.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await.unwrap();
+    let url = format!("redis-cluster://127.0.0.1:{}", node.port);
+    let world = World::with(|config| {
+        config.url = url.into();
+        config.deadline = Duration::from_secs(20);
+    })
+    .await;
+    everything_works(&world).await;
+}
+
+#[tokio::test]
+async fn a_primary_is_found_through_its_sentinel_also_after_a_failover() {
+    let mut primary = Server::start("save \"\"\nrequirepass pw\nmasterauth pw").await;
+    let replica = format!(
+        "save \"\"\nrequirepass pw\nmasterauth pw\nreplicaof 127.0.0.1 {}\nrepl-diskless-sync-delay 0",
+        primary.port
+    );
+    let replica = Server::start(&replica).await;
+    let sentinel = format!(
+        "sentinel monitor main 127.0.0.1 {} 1\nsentinel auth-pass main pw\n\
+         sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 2000",
+        primary.port
+    );
+    let sentinel = Server::sentinel(&sentinel).await;
+    let url = format!("redis-sentinel://:pw@127.0.0.1:{}/0?master=main", sentinel.port);
+    let world = World::with(|config| {
+        config.url = url.into();
+        config.deadline = Duration::from_secs(30);
+    })
+    .await;
+    everything_works(&world).await;
+    let run = world.run(&Request::process()).await;
+    let replicated = async {
+        let mut raw = connect(&format!("redis://:pw@127.0.0.1:{}", primary.port)).await.unwrap();
+        loop {
+            // The run was written over another connection; an own write makes the answer cover it.
+            redis::cmd("SET").arg("a").arg("b").query_async::<()>(&mut raw).await.unwrap();
+            let replicas: u32 =
+                redis::cmd("WAIT").arg(1).arg(400).query_async(&mut raw).await.unwrap();
+            let known = sentinel.command(&["SENTINEL", "REPLICAS", "main"]).await.unwrap();
+            if replicas == 1 && matches!(&known, redis::Value::Array(list) if !list.is_empty()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), replicated)
+        .await
+        .expect("a replica that follows");
+    primary.kill();
+    assert_eq!(world.claim(run).await, 1);
+    drop(replica);
+}
+
+/// The commands that the documentation says a user of the store needs.
+fn commands() -> impl Iterator<Item = &'static str> {
+    include_str!("../../README.md").split_whitespace().filter(|word| {
+        word.strip_prefix('+')
+            .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_lowercase()))
+    })
+}
+
+#[tokio::test]
+async fn a_login_that_may_do_no_more_than_needed_is_enough() {
+    let world = World::new().await;
+    let mut raw = world.raw().await;
+    let user = world.config.namespace.clone();
+    let mut setuser = redis::cmd("ACL");
+    setuser.arg("SETUSER").arg(&user).arg("on").arg(">pw").arg(format!("~{user}:*")).arg("-@all");
+    for word in commands() {
+        setuser.arg(word);
+    }
+    setuser.query_async::<()>(&mut raw).await.unwrap();
+    let address = redis_url().rsplit('@').next().unwrap().to_owned();
+    let narrow = World::with(|config| {
+        config.url = format!("redis://{user}:pw@{address}").into();
+        config.namespace.clone_from(&user);
+    })
+    .await;
+    everything_works(&narrow).await;
+    redis::cmd("ACL").arg("DELUSER").arg(&user).query_async::<()>(&mut raw).await.unwrap();
+    world.end().await;
+}
