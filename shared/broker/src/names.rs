@@ -1,0 +1,88 @@
+//! Names of exchanges and queues. One place, so that a name is never put together twice.
+//!
+//! The routing key of a message to a work queue is the name of that queue, everywhere: a message that comes back from a
+//! retry queue, or that the broker dead-letters by itself, then finds its way without any per-queue setting.
+
+use runfleet_domain::Name;
+use runfleet_domain::retry::Rung;
+
+/// Exchange that parked messages go through, by the name of the queue they came from.
+pub const DEAD_EXCHANGE: &str = "x.dead";
+
+/// Exchange that brings messages back from the retry queues.
+pub const RETURN_EXCHANGE: &str = "x.return";
+
+/// Exchange of the job queues of projects.
+pub const JOB_EXCHANGE: &str = "x.job";
+
+/// Parking queue shared by the job queues of all projects; the dispatcher reads it.
+pub const DEAD_JOBS: &str = "dead.jobs";
+
+/// Parking queue for what cannot even be read from [`DEAD_JOBS`].
+pub const DEAD_UNREADABLE: &str = "dead.unreadable";
+
+const JOBS_PREFIX: &str = "jobs.";
+
+/// Exchange of a retry queue.
+pub fn retry_exchange(rung: Rung) -> &'static str {
+    match rung {
+        Rung::S5 => "x.retry.5s",
+        Rung::S30 => "x.retry.30s",
+        Rung::M2 => "x.retry.2m",
+        Rung::M10 => "x.retry.10m",
+        Rung::H1 => "x.retry.1h",
+    }
+}
+
+/// A retry queue.
+pub fn retry_queue(rung: Rung) -> String {
+    format!("retry.{}", rung.as_str())
+}
+
+/// The parking queue of a work queue.
+pub fn dead_queue(work_queue: &str) -> String {
+    format!("dead.{work_queue}")
+}
+
+/// The job queue of a project. A dot separates the names, and no name holds one.
+pub fn job_queue(workspace: &Name, project: &Name) -> String {
+    format!("{JOBS_PREFIX}{workspace}.{project}")
+}
+
+/// The routing key under which a message of `queue` is parked.
+pub fn park_key(queue: &str) -> &str {
+    if queue.starts_with(JOBS_PREFIX) {
+        "jobs"
+    } else if queue == DEAD_JOBS {
+        "unreadable"
+    } else {
+        queue
+    }
+}
+
+/// The word for `queue` in metrics: job queues share one, because there is no bound on their number.
+pub fn queue_label(queue: &str) -> &str {
+    if queue.starts_with(JOBS_PREFIX) { "jobs" } else { queue }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rung_has_an_exchange_and_a_queue_of_its_word() {
+        for rung in Rung::ALL {
+            assert_eq!(retry_exchange(rung), format!("x.{}", retry_queue(rung)));
+        }
+    }
+
+    #[test]
+    fn job_queues_share_a_parking_queue_and_a_metric_label() {
+        let queue = job_queue(&"acme".parse().unwrap(), &"shop".parse().unwrap());
+        assert_eq!(queue, "jobs.acme.shop");
+        assert_eq!(dead_queue(park_key(&queue)), DEAD_JOBS);
+        assert_eq!(queue_label(&queue), "jobs");
+        assert_eq!(dead_queue(park_key(DEAD_JOBS)), DEAD_UNREADABLE);
+        assert_eq!(park_key("delivery.backfill"), "delivery.backfill");
+    }
+}

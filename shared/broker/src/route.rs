@@ -1,0 +1,167 @@
+//! Where a message goes, as a worker says it.
+
+use std::borrow::Cow;
+
+use runfleet_domain::{Lane, Name};
+
+use crate::names;
+
+/// A lane of a runner, or the place for runs whose slice was cut off by a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Line {
+    /// Somebody waits for it.
+    Interactive,
+    /// Work pushed in bulk.
+    Backfill,
+    /// One at a time, so that a run that kills its worker harms nobody else.
+    Quarantine,
+}
+
+impl Line {
+    /// All lines.
+    pub const ALL: [Self; 3] = [Self::Interactive, Self::Backfill, Self::Quarantine];
+}
+
+impl From<Lane> for Line {
+    fn from(lane: Lane) -> Self {
+        match lane {
+            Lane::Interactive => Self::Interactive,
+            Lane::Backfill => Self::Backfill,
+        }
+    }
+}
+
+/// The destination of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// Requests, to start-intake.
+    Start(Lane),
+    /// Process runs, to process-runner.
+    Process(Line),
+    /// Agent runs, to agent-runner.
+    Agent(Line),
+    /// Messages to people, to delivery.
+    Deliver(Lane),
+    /// Outcomes, to completion-dispatcher.
+    Done(Lane),
+    /// Jobs of a project, to its hosts.
+    Job {
+        /// The workspace.
+        workspace: Name,
+        /// The project.
+        project: Name,
+    },
+}
+
+impl Route {
+    /// Every route that is there from the start, which is all but the job queues.
+    pub fn fixed() -> impl Iterator<Item = Self> {
+        let lanes = Lane::ALL.into_iter();
+        let lines = Line::ALL.into_iter();
+        lanes
+            .clone()
+            .map(Self::Start)
+            .chain(lines.clone().map(Self::Process))
+            .chain(lines.map(Self::Agent))
+            .chain(lanes.clone().map(Self::Deliver))
+            .chain(lanes.map(Self::Done))
+    }
+
+    /// The queue behind the route, which is also the routing key.
+    pub fn queue(&self) -> Cow<'static, str> {
+        let fixed = match self {
+            Self::Start(Lane::Interactive) => "start-intake.interactive",
+            Self::Start(Lane::Backfill) => "start-intake.backfill",
+            Self::Process(Line::Interactive) => "process-runner.interactive",
+            Self::Process(Line::Backfill) => "process-runner.backfill",
+            Self::Process(Line::Quarantine) => "process-runner.quarantine",
+            Self::Agent(Line::Interactive) => "agent-runner.interactive",
+            Self::Agent(Line::Backfill) => "agent-runner.backfill",
+            Self::Agent(Line::Quarantine) => "agent-runner.quarantine",
+            Self::Deliver(Lane::Interactive) => "delivery.interactive",
+            Self::Deliver(Lane::Backfill) => "delivery.backfill",
+            Self::Done(Lane::Interactive) => "completion-dispatcher.interactive",
+            Self::Done(Lane::Backfill) => "completion-dispatcher.backfill",
+            Self::Job { workspace, project } => {
+                return Cow::Owned(names::job_queue(workspace, project));
+            }
+        };
+        Cow::Borrowed(fixed)
+    }
+
+    /// The exchange of the route. One per target, because permissions are per exchange.
+    pub fn exchange(&self) -> &'static str {
+        match self {
+            Self::Start(_) => "x.start",
+            Self::Process(_) => "x.process",
+            Self::Agent(_) => "x.agent",
+            Self::Deliver(_) => "x.deliver",
+            Self::Done(_) => "x.done",
+            Self::Job { .. } => names::JOB_EXCHANGE,
+        }
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        match self {
+            Self::Start(_) => Target::Start,
+            Self::Process(_) => Target::Process,
+            Self::Agent(_) => Target::Agent,
+            Self::Deliver(_) => Target::Deliver,
+            Self::Done(_) => Target::Done,
+            Self::Job { .. } => Target::Job,
+        }
+    }
+}
+
+/// What publishes are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Start,
+    Process,
+    Agent,
+    Deliver,
+    Done,
+    Job,
+    Retry,
+    Dead,
+}
+
+impl Target {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Start,
+        Self::Process,
+        Self::Agent,
+        Self::Deliver,
+        Self::Done,
+        Self::Job,
+        Self::Retry,
+        Self::Dead,
+    ];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Process => "process",
+            Self::Agent => "agent",
+            Self::Deliver => "deliver",
+            Self::Done => "done",
+            Self::Job => "job",
+            Self::Retry => "retry",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_fixed_route_has_a_queue_of_its_own() {
+        let queues: HashSet<_> = Route::fixed().map(|route| route.queue()).collect();
+        assert_eq!(queues.len(), 12);
+        assert_eq!(Route::fixed().count(), 12);
+    }
+}
