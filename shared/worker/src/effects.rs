@@ -1,0 +1,172 @@
+//! What a stored state calls for: the only place that turns records into messages.
+//!
+//! Message ids are derived from the record, never random, so that whoever publishes the same effect again publishes the same
+//! message.
+
+use std::fmt::Display;
+
+use runfleet_broker::{Confirm, Line, Outgoing, PublishError, Publisher, Route};
+use runfleet_contracts::message::{EndedProcess, Fresh, ProcessCompletion};
+use runfleet_contracts::{Advance, JobRun, Message, OutcomeReady};
+use runfleet_domain::limits::PROCESS_OUTPUT_BYTES_MAX;
+use runfleet_domain::{Lane, RunId, RunKind};
+use runfleet_store::{JobRecord, OutcomeState, RunRecord};
+use serde_json::value::RawValue;
+
+/// A message that has to be published because of what is stored.
+#[derive(Debug)]
+pub struct Effect {
+    /// Where it goes.
+    pub route: Route,
+    /// What is published.
+    pub message: Outgoing,
+}
+
+/// An effect could not be written down. A fault of ours: every body is plain data.
+#[derive(Debug, thiserror::Error)]
+#[error("a body could not be written as JSON")]
+pub struct EffectError(#[source] serde_json::Error);
+
+fn outgoing<M: Message>(
+    id: String,
+    body: &M,
+    lane: Lane,
+    trace: Option<&str>,
+) -> Result<Outgoing, EffectError> {
+    let body = serde_json::to_vec(body).map_err(EffectError)?;
+    let mut message = Outgoing::new(M::KIND, id, body);
+    message.lane = lane;
+    message.traceparent = trace.map(str::to_owned);
+    Ok(message)
+}
+
+/// Wakes the runner of a run. `after` names the point of its life: the fence of the claim that was given back, or a word
+/// for an alarm.
+pub fn advance(
+    run_id: RunId,
+    after: impl Display,
+    lane: Lane,
+    trace: Option<&str>,
+) -> Result<Effect, EffectError> {
+    wake(&Advance { run_id, fresh: None }, after, lane.into(), lane, trace)
+}
+
+/// Wakes the runner of a run that has just been made, and spares it the reading of the record.
+pub fn begin(
+    run_id: RunId,
+    fresh: Option<Fresh>,
+    lane: Lane,
+    trace: Option<&str>,
+) -> Result<Effect, EffectError> {
+    wake(&Advance { run_id, fresh }, 0, lane.into(), lane, trace)
+}
+
+/// Wakes a run whose last slice was cut off, where it can harm no neighbour if it does that again.
+pub fn quarantine(
+    run_id: RunId,
+    after: impl Display,
+    lane: Lane,
+    trace: Option<&str>,
+) -> Result<Effect, EffectError> {
+    wake(&Advance { run_id, fresh: None }, after, Line::Quarantine, lane, trace)
+}
+
+fn wake(
+    body: &Advance,
+    after: impl Display,
+    line: Line,
+    lane: Lane,
+    trace: Option<&str>,
+) -> Result<Effect, EffectError> {
+    let route = match body.run_id.kind() {
+        RunKind::Process => Route::Process(line),
+        RunKind::Agent => Route::Agent(line),
+    };
+    let message = outgoing(format!("advance:{}:{after}", body.run_id), body, lane, trace)?;
+    Ok(Effect { route, message })
+}
+
+/// Tells the dispatcher that a run has an outcome to hand over.
+pub fn outcome(
+    outcome: &OutcomeReady,
+    lane: Lane,
+    trace: Option<&str>,
+) -> Result<Effect, EffectError> {
+    let message = outgoing(format!("outcome:{}", outcome.run_id), outcome, lane, trace)?;
+    Ok(Effect { route: Route::Done(lane), message })
+}
+
+/// What an ended run calls for: its outcome message while the outcome is pending, otherwise nothing. Also for a record as it
+/// was just before its end, since an end does not change what the outcome message says.
+pub fn of_ended_run(record: &RunRecord) -> Result<Option<Effect>, EffectError> {
+    let Some(job) = record.job.as_ref().filter(|_| record.outcome == OutcomeState::Pending) else {
+        return Ok(None);
+    };
+    let ready = OutcomeReady {
+        run_id: record.id,
+        workspace: record.workspace.clone(),
+        project: record.project.clone(),
+        job: job.clone(),
+        hops: record.hops,
+        chain: record.chain,
+    };
+    outcome(&ready, record.lane, record.traceparent.as_deref()).map(Some)
+}
+
+/// The next attempt of a job, for the queue of its project.
+pub fn job(record: &JobRecord) -> Result<Effect, EffectError> {
+    let body = JobRun {
+        job_id: record.id,
+        job: record.job.clone(),
+        project: record.project.clone(),
+        workspace: record.workspace.clone(),
+        attempt: record.attempt,
+        source: "enqueue".to_owned(),
+        enqueued_by: record.enqueued_by(),
+        enqueued_at: record.enqueued_at_ms,
+        user: record.user.clone(),
+        hops: record.hops,
+        depth: record.depth,
+        chain: record.chain,
+        payload: job_payload(record)?,
+    };
+    let id = format!("job:{}:{}", record.id, record.attempt);
+    let message = outgoing(id, &body, record.lane, record.traceparent.as_deref())?;
+    let route = Route::Job { workspace: record.workspace.clone(), project: record.project.clone() };
+    Ok(Effect { route, message })
+}
+
+fn raw(json: Option<&str>) -> Result<Option<Box<RawValue>>, EffectError> {
+    json.map(|json| RawValue::from_string(json.to_owned())).transpose().map_err(EffectError)
+}
+
+fn job_payload(record: &JobRecord) -> Result<Box<RawValue>, EffectError> {
+    let output = record.output.as_deref().filter(|output| output.len() <= PROCESS_OUTPUT_BYTES_MAX);
+    let completion = ProcessCompletion {
+        payload: raw(record.echo.as_deref())?,
+        process: EndedProcess {
+            instance_id: record.run_id.to_string(),
+            process_id: version_name(&record.target, record.target_version),
+            process_info_id: record.target.to_string(),
+            state: record.ended.public(record.run_id.kind()).to_owned(),
+            output: raw(output)?,
+            finished_at: Some(record.run_finished_at_ms),
+        },
+    };
+    serde_json::value::to_raw_value(&completion).map_err(EffectError)
+}
+
+/// How callers see one version of a Process: `processId` of the contract.
+pub fn version_name(process: &runfleet_domain::Name, version: u32) -> String {
+    format!("{process}:{version}")
+}
+
+/// Publishes an effect and waits until the broker has it.
+pub async fn publish(publisher: &Publisher, effect: Effect) -> Result<(), PublishError> {
+    publisher.publish(&effect.route, effect.message).await
+}
+
+/// Publishes an effect; the confirm can be awaited later.
+pub async fn send(publisher: &Publisher, effect: Effect) -> Result<Confirm, PublishError> {
+    publisher.send(&effect.route, effect.message).await
+}

@@ -1,0 +1,14 @@
+//! What the five workers share above broker and ledger: settings, connecting, the catalog in memory, effects, the sweeper.
+//!
+//! Nothing here decides about one kind of run; that is the business of the workers.
+
+mod catalog;
+pub mod effects;
+mod fleet;
+pub mod inbox;
+pub mod settings;
+mod sweeper;
+
+pub use catalog::{CatalogCache, CatalogError};
+pub use fleet::Fleet;
+pub use settings::Settings;

@@ -1,0 +1,78 @@
+//! Answers to callers, and what happens to a request that nobody waits for.
+
+use runfleet_broker::{Failure, Publisher, Verdict};
+use runfleet_contracts::request::REPLY_KIND;
+use runfleet_contracts::{ErrorBody, Reply};
+use serde::Serialize;
+
+/// Who gets the answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// The address and the name of the request, when somebody waits.
+    reply: Option<(String, String)>,
+}
+
+impl Caller {
+    pub(crate) fn new(
+        reply_to: Option<&str>,
+        correlation_id: Option<&str>,
+        message_id: &str,
+    ) -> Self {
+        let reply =
+            reply_to.map(|to| (to.to_owned(), correlation_id.unwrap_or(message_id).to_owned()));
+        Self { reply }
+    }
+
+    /// Whether anybody waits for an answer.
+    pub(crate) fn waits(&self) -> bool {
+        self.reply.is_some()
+    }
+
+    /// Sends an answer. It may be lost: the caller asks again with the same message id and gets the same answer.
+    pub(crate) async fn tell<T: Serialize>(&self, publisher: &Publisher, answer: &Reply<T>) {
+        let Some((to, correlation)) = &self.reply else { return };
+        match serde_json::to_vec(answer) {
+            Ok(body) => {
+                if let Err(error) = publisher.reply(REPLY_KIND, to, correlation, &body).await {
+                    tracing::debug!(%error, "an answer could not be sent");
+                }
+            }
+            Err(error) => tracing::error!(%error, "an answer could not be written"),
+        }
+    }
+
+    /// Ends a request that is refused for good. Without a caller it is parked, so that nothing pushed in bulk is lost
+    /// without a trace.
+    pub(crate) async fn refuse(&self, publisher: &Publisher, error: ErrorBody) -> Verdict {
+        if self.waits() {
+            self.tell(publisher, &Reply::<()>::Failed(error)).await;
+            return Verdict::Done;
+        }
+        let field = error.details.get("field").and_then(|field| field.as_str()).unwrap_or_default();
+        Verdict::Park("refused", format!("{} {field}", error.code.as_str()))
+    }
+
+    /// Ends a request that met a passing fault: the caller is told and tries again; without a caller the message waits on
+    /// the retry ladder.
+    pub(crate) async fn postpone(
+        &self,
+        publisher: &Publisher,
+        writes_may_have_completed: bool,
+        failure: Failure,
+    ) -> Result<Verdict, Failure> {
+        if !self.waits() {
+            return Err(failure);
+        }
+        tracing::warn!(error = %what(&failure), writes_may_have_completed, "a request met a passing fault");
+        self.tell(publisher, &Reply::<()>::Failed(ErrorBody::retryable(writes_may_have_completed)))
+            .await;
+        Ok(Verdict::Done)
+    }
+}
+
+/// The text of a failure of either kind.
+fn what(failure: &Failure) -> String {
+    match failure {
+        Failure::Transient(trouble) | Failure::Permanent(trouble) => trouble.to_string(),
+    }
+}

@@ -1,0 +1,133 @@
+//! One request: who asks, what is asked, which rule answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runfleet_broker::{DecodeError, Failure, Gate, Inbound, Inbox, LaneConfig, Publisher, Verdict};
+use runfleet_contracts::request::REQUEST_KIND;
+use runfleet_contracts::{ErrorBody, ErrorCode, Operation, Request};
+use runfleet_domain::Lane;
+use runfleet_identity::{Verified, Verifier};
+use runfleet_runtime::clock::now_ms;
+use runfleet_store::Store;
+use runfleet_worker::inbox::unknown_kind;
+use runfleet_worker::{CatalogCache, Fleet};
+
+use crate::answer::Caller;
+use crate::metrics::Metrics;
+use crate::{get, start};
+
+/// How long a lane is held back when the next queue is full.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+
+/// A request that may be unreadable: its caller is told which field is wrong, so reading it is the handler's business.
+pub(crate) struct RawRequest(Result<Request, ErrorBody>);
+
+impl Inbox for RawRequest {
+    fn decode(kind: &str, body: &[u8]) -> Result<Self, DecodeError> {
+        if kind != REQUEST_KIND {
+            return Err(unknown_kind(kind, &[REQUEST_KIND]));
+        }
+        Ok(Self(Request::parse(body)))
+    }
+}
+
+/// What the handler may touch.
+pub(crate) struct Deps {
+    pub(crate) store: Store,
+    pub(crate) publisher: Publisher,
+    pub(crate) catalog: CatalogCache,
+    pub(crate) metrics: Metrics,
+    verifier: Verifier,
+    gates: Vec<(Lane, Gate)>,
+}
+
+impl Deps {
+    pub(crate) fn new(
+        fleet: &Fleet,
+        verifier: Verifier,
+        lanes: &[LaneConfig],
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            store: fleet.store.clone(),
+            publisher: fleet.publisher.clone(),
+            catalog: fleet.catalog.clone(),
+            metrics: Metrics::new(&fleet.process.registry)?,
+            verifier,
+            gates: lanes.iter().map(|lane| (lane.lane, lane.gate.clone())).collect(),
+        })
+    }
+
+    /// The next queue of a lane is full: nothing more is taken from that lane for a moment, so that further starts wait in
+    /// front of their commit and not behind it.
+    pub(crate) fn hold_back(&self, lane: Lane) {
+        tracing::warn!(%lane, "the next queue is full, taking nothing from this lane for a moment");
+        for (_, gate) in self.gates.iter().filter(|(of, _)| *of == lane) {
+            gate.close_for(FULL_PAUSE);
+        }
+    }
+
+    /// Refuses for good, and counts it.
+    pub(crate) async fn refuse(
+        &self,
+        caller: &Caller,
+        operation: &str,
+        error: ErrorBody,
+    ) -> Verdict {
+        self.metrics.requests.with_label_values(&[operation, error.code.as_str()]).inc();
+        caller.refuse(&self.publisher, error).await
+    }
+
+    /// Postpones, and counts it.
+    pub(crate) async fn postpone(
+        &self,
+        caller: &Caller,
+        operation: &str,
+        writes_may_have_completed: bool,
+        failure: Failure,
+    ) -> Result<Verdict, Failure> {
+        self.metrics.requests.with_label_values(&[operation, ErrorCode::Retryable.as_str()]).inc();
+        caller.postpone(&self.publisher, writes_may_have_completed, failure).await
+    }
+}
+
+pub(crate) async fn handle(
+    deps: Arc<Deps>,
+    message: Inbound<RawRequest>,
+) -> Result<Verdict, Failure> {
+    let now = now_ms();
+    if message.expires_at_ms.is_some_and(|expires| expires < now) {
+        // Its caller has given up on it. Doing it now would surprise everybody.
+        return Ok(Verdict::Drop("expired"));
+    }
+    let caller = Caller::new(
+        message.reply_to.as_deref(),
+        message.correlation_id.as_deref(),
+        &message.message_id,
+    );
+    let request = match &message.body.0 {
+        Ok(request) => request,
+        Err(error) => return Ok(deps.refuse(&caller, "unreadable", error.clone()).await),
+    };
+    let operation = request.operation.as_str();
+    let asks = match identify(&deps, &message, now) {
+        Ok(asks) => asks,
+        Err(error) => return Ok(deps.refuse(&caller, operation, error).await),
+    };
+    match request.operation {
+        Operation::ProcessesStart => start::process(&deps, &caller, &message, &asks, request).await,
+        Operation::ProcessesGet => get::process(&deps, &caller, &asks, request).await,
+        Operation::AgentsStart | Operation::AgentsGet => {
+            Ok(deps.refuse(&caller, operation, ErrorBody::new(ErrorCode::AgentsDisabled)).await)
+        }
+    }
+}
+
+fn identify(deps: &Deps, message: &Inbound<RawRequest>, now: u64) -> Result<Verified, ErrorBody> {
+    let denied = |reason: &str| ErrorBody::new(ErrorCode::PermissionDenied).with("reason", reason);
+    let token = message.authorization.as_ref().ok_or_else(|| denied("TOKEN_MISSING"))?;
+    deps.verifier.verify(token, now).map_err(|error| {
+        tracing::debug!(%error, "a token is not believed");
+        denied("TOKEN_INVALID")
+    })
+}

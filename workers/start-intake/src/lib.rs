@@ -1,0 +1,55 @@
+//! Accepts start requests exactly once, answers get requests, and refuses the rest without leaving a trace.
+
+mod admission;
+mod answer;
+mod get;
+mod handler;
+mod metrics;
+mod start;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use runfleet_domain::Lane;
+use runfleet_identity::Verifier;
+use runfleet_runtime::{Env, Process};
+use runfleet_worker::{Fleet, Settings};
+
+use crate::handler::{Deps, RawRequest};
+
+/// Settings of start-intake.
+#[derive(Debug)]
+pub struct Config {
+    fleet: Settings,
+    token_keys_file: PathBuf,
+}
+
+impl Config {
+    /// Reads all settings.
+    pub fn from_env(env: &mut Env) -> Option<Self> {
+        let fleet = Settings::from_env(env, "start-intake");
+        let token_keys_file = env.required(
+            "RUNFLEET_TOKEN_KEYS_FILE",
+            "JSON Web Key Set with the public keys that may sign execution tokens.",
+        );
+        Some(Self { fleet: fleet?, token_keys_file: token_keys_file? })
+    }
+}
+
+/// Runs until asked to stop.
+pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
+    let file = &config.token_keys_file;
+    let key_set =
+        std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+    let verifier =
+        Verifier::new(&key_set).with_context(|| format!("reading {}", file.display()))?;
+    let fleet = Fleet::connect(config.fleet, process).await?;
+    let lanes = fleet.lanes(&Lane::ALL);
+    let deps = Arc::new(Deps::new(&fleet, verifier, &lanes)?);
+    fleet
+        .consume::<RawRequest, _, _>(lanes, move |message| {
+            handler::handle(Arc::clone(&deps), message)
+        })
+        .await
+}
