@@ -1,0 +1,119 @@
+//! `runfleet`: the operator's and developer's command line.
+//!
+//! Data goes to stdout, everything else to stderr. Each command says whose view it shows: the ledger's, the broker's or the
+//! fleet's.
+
+pub mod apply;
+mod context;
+mod dev;
+mod jobs;
+mod out;
+mod processes;
+mod run_show;
+mod settings;
+mod token;
+mod topology;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Starts business Processes and agent runs in the background, and looks at them.
+#[derive(Parser)]
+#[command(name = "runfleet", version, max_term_width = 120)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a whole fleet on this machine, with a private RabbitMQ and Redis and the example project.
+    Dev(dev::Args),
+    /// Validate documents of a workspace and make them the catalog.
+    Apply(apply::Args),
+    /// Start something through the public path.
+    #[command(subcommand)]
+    Start(Start),
+    /// Ask the fleet where a run of your project stands.
+    Get(processes::GetArgs),
+    /// Look at a run in the ledger.
+    #[command(subcommand)]
+    Run(Run),
+    /// Jobs of a project.
+    #[command(subcommand)]
+    Jobs(Jobs),
+    /// Exchanges, queues and policies on the broker.
+    #[command(subcommand)]
+    Topology(topology::Command),
+    /// Execution tokens.
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Print every setting of every worker.
+    Settings,
+}
+
+#[derive(Subcommand)]
+enum Start {
+    /// Start a Process.
+    Process(processes::StartArgs),
+}
+
+#[derive(Subcommand)]
+enum Run {
+    /// Where a run stands, why, and what happens next by when.
+    Show {
+        /// The id of the run.
+        id: String,
+    },
+}
+
+#[derive(Subcommand)]
+enum Jobs {
+    /// Take the jobs of a project off its queue, print each one and report it done: a stand-in for a project host.
+    Tail(jobs::TailArgs),
+}
+
+/// Documents or directories, for commands that read them.
+#[derive(clap::Args)]
+pub(crate) struct Files {
+    /// YAML or JSON documents, or directories with them.
+    #[arg(short = 'f', long = "file", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// What the program `runfleet` does.
+pub fn main() -> ExitCode {
+    runfleet_runtime::init_logs_for_cli();
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return say(&error.into()),
+    };
+    match runtime.block_on(run(cli.command)) {
+        Ok(code) => code,
+        Err(error) => say(&error),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "this is where the command line speaks to its user")]
+fn say(error: &anyhow::Error) -> ExitCode {
+    eprintln!("runfleet: {error:#}");
+    ExitCode::FAILURE
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Dev(args) => return Box::pin(dev::run(args)).await,
+        Command::Apply(args) => return apply::run(args).await,
+        Command::Start(Start::Process(args)) => return processes::start(args).await,
+        Command::Get(args) => return processes::get(args).await,
+        Command::Run(Run::Show { id }) => run_show::run(&id).await?,
+        Command::Jobs(Jobs::Tail(args)) => jobs::tail(args).await?,
+        Command::Topology(command) => return topology::run(command).await,
+        Command::Token(command) => token::run(command)?,
+        Command::Settings => settings::print(),
+    }
+    Ok(ExitCode::SUCCESS)
+}

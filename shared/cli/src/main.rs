@@ -1,0 +1,7 @@
+//! The program `runfleet`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    runfleet_cli::main()
+}

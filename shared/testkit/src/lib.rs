@@ -1,0 +1,9 @@
+//! A piece of a real RabbitMQ and Redis for one test: a virtual host and a key prefix of its own, removed at the end.
+//!
+//! Used by tests and benchmarks only.
+
+mod namespace;
+mod wait;
+
+pub use namespace::{Namespace, Servers};
+pub use wait::wait_until;
