@@ -1,0 +1,45 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+CARGO := cargo
+export CARGO_TERM_COLOR ?= auto
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: install build run demo test test-faults lint bench golden clean-local
+install: ## install RabbitMQ and Redis if they are missing (starts nothing)
+	@deploy/local/install
+
+build: ## build the workers and the command line
+	$(CARGO) build --locked --bins
+
+run: install build ## a whole fleet on this machine with the example project; Ctrl-C stops it
+	@target/debug/runfleet dev
+
+demo: install build ## the same, but ends when the outcome job has arrived: exit 0, otherwise 1
+	@target/debug/runfleet dev --demo
+
+test: install ## everything but the fault suite, on a private RabbitMQ and Redis
+	$(CARGO) build --locked --workspace --all-targets
+	@deploy/local/with-services deploy/local/cargo-test all
+
+test-faults: install ## crashes and outages: real workers killed, servers restarted
+	$(CARGO) build --locked --workspace --all-targets
+	@deploy/local/with-services deploy/local/cargo-test faults
+
+lint: ## formatting, clippy and documentation, warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
+
+bench: install ## runs/s of the fleet beside a bare relay on the same RabbitMQ, in one run
+	$(CARGO) build --locked --release --bins -p runfleet-tests
+	$(CARGO) build --locked --release --bins
+	@target/release/runfleet-bench
+
+golden: ## rewrite the golden files and schemas from the types; look at the difference
+	UPDATE_GOLDEN=1 $(CARGO) test --locked -p runfleet-domain -p runfleet-contracts -p runfleet-catalog -p runfleet-store --lib
+
+clean-local: ## stop the development servers of this checkout and remove their data
+	@deploy/local/services stop .runfleet && rm -rf .runfleet

@@ -1,0 +1,11 @@
+//! The bounded fault suite: real workers killed between any two steps, servers restarted under load, bad messages, drains.
+//!
+//! What must hold in each: every accepted start ends once, its outcome job arrives, and there is one job id a run.
+
+#![recursion_limit = "256"]
+
+mod bad_messages;
+mod drain;
+mod kills;
+mod load;
+mod outages;

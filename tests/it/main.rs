@@ -1,0 +1,7 @@
+//! Whole-fleet journeys on real processes, and checks on the repository itself.
+
+#![recursion_limit = "256"]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod journeys;
+mod tidy;

@@ -1,0 +1,266 @@
+//! Rounds of real runs: start requests in, outcome jobs out.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use runfleet_client::Client;
+use runfleet_contracts::message::Fresh;
+use runfleet_contracts::request::{OutcomeJob, ProcessStart};
+use runfleet_contracts::{Advance, Operation, OutcomeReady, Reply, Request};
+use runfleet_domain::JobId;
+use runfleet_testkit::Servers;
+use secrecy::ExposeSecret;
+use serde_json::value::RawValue;
+use tokio::task::JoinSet;
+
+use super::relay::{Round, Shape};
+use crate::fleet::project;
+use crate::{Fleet, Jobs, Options};
+
+/// Ledger operations that go on whether anything runs or not.
+const IDLE: [&str; 4] = ["ping", "due_alarms", "catalog_changes", "load_catalog"];
+
+const WORKERS: [&str; 3] = ["start-intake", "process-runner", "completion-dispatcher"];
+
+const INPUT: &str = r#"{"amount": 120, "customerTier": "gold"}"#;
+
+/// Settings to try out, from `RUNFLEET_BENCH_SETTINGS`: `NAME=value` separated by commas.
+fn extra_settings() -> Vec<(String, String)> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "an option of the benchmark, not a setting of a worker"
+    )]
+    let text = std::env::var("RUNFLEET_BENCH_SETTINGS").unwrap_or_default();
+    let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// A fleet to be measured.
+pub(crate) struct Bench {
+    fleet: Fleet,
+    client: Client,
+    relay_url: String,
+}
+
+impl Bench {
+    pub(crate) async fn start(servers: Servers) -> Result<Self> {
+        let relay_url = servers.amqp.expose_secret().to_owned();
+        // Two cores for five workers: more threads would only take turns.
+        let mut settings = vec![
+            ("RUNFLEET_LOG".to_owned(), "error".to_owned()),
+            ("RUNFLEET_ALARM_UNCLAIMED_MS".to_owned(), "300000".to_owned()),
+            ("RUNFLEET_ALARM_HANDOVER_MS".to_owned(), "300000".to_owned()),
+            ("RUNFLEET_SWEEP_EVERY_MS".to_owned(), "1000".to_owned()),
+            ("RUNFLEET_PREFETCH_INTERACTIVE".to_owned(), "256".to_owned()),
+            ("RUNFLEET_THREADS".to_owned(), "1".to_owned()),
+            ("RUNFLEET_REDIS_CONNECTIONS".to_owned(), "1".to_owned()),
+        ];
+        settings.extend(extra_settings());
+        let options = Options {
+            servers: Some(servers),
+            release: true,
+            starts_per_day: Some(9_000_000),
+            settings,
+            ..Options::default()
+        };
+        let fleet = Fleet::start(options).await?;
+        let client = fleet.client()?.deadline(Duration::from_secs(30));
+        Ok(Self { fleet, client, relay_url })
+    }
+
+    pub(crate) fn relay_url(&self) -> String {
+        self.relay_url.clone()
+    }
+
+    fn start_options() -> Result<ProcessStart> {
+        Ok(ProcessStart {
+            process_info_id: "approve-discount".into(),
+            input: Some(RawValue::from_string(INPUT.into())?),
+            instance_name: None,
+            idempotency_key: None,
+            on_complete: Some(OutcomeJob {
+                job: "discount_decided".into(),
+                payload: Some(RawValue::from_string(r#"{"order": 7}"#.into())?),
+            }),
+        })
+    }
+
+    /// The sizes of the bodies of one real run, for the relay.
+    pub(crate) async fn shape(&self) -> Result<Shape> {
+        let (workspace, project) = project();
+        let jobs = Jobs::take(&self.fleet.broker, workspace.clone(), project.clone(), true);
+        let options = Self::start_options()?;
+        let payload = serde_json::value::to_raw_value(&options)?;
+        let request =
+            serde_json::to_vec(&Request { operation: Operation::ProcessesStart, payload })?.len();
+        let started = self.client.start_process(&options).await?;
+        let run_id: runfleet_domain::RunId = started.instance_id.parse()?;
+        let job = jobs.wait(run_id.outcome_job(), Duration::from_secs(30)).await?;
+        let ready = OutcomeReady {
+            run_id,
+            workspace,
+            project,
+            job: job.job.clone(),
+            hops: job.hops + 1,
+            chain: 0,
+        };
+        let fresh = Fresh {
+            workspace: ready.workspace.clone(),
+            project: ready.project.clone(),
+            target: options.process_info_id.parse()?,
+            target_version: 1,
+            input: options.input.clone(),
+            job: Some(ready.job.clone()),
+            hops: ready.hops,
+            chain: 0,
+        };
+        Ok(Shape {
+            request,
+            reply: serde_json::to_vec(&Reply::Done(started))?.len(),
+            hops: vec![
+                serde_json::to_vec(&Advance { run_id, fresh: Some(fresh) })?.len(),
+                serde_json::to_vec(&ready)?.len(),
+                serde_json::to_vec(&job)?.len(),
+            ],
+        })
+    }
+
+    /// Starts `count` runs with `in_flight` unanswered at any time, and waits for all their jobs.
+    pub(crate) async fn round(&self, count: usize, in_flight: usize) -> Result<Round> {
+        let (workspace, project) = project();
+        let arrivals = Arrivals::take(&self.fleet, workspace, project);
+        let first = Instant::now();
+        let (replies, began) = self.start_many(count, in_flight).await?;
+        let arrived = arrivals.all(count).await?;
+        let last = arrived.values().max().copied().context("no job has arrived")?;
+        let ends: Vec<_> = arrived
+            .iter()
+            .filter_map(|(job, at)| began.get(job).map(|start| at.duration_since(*start)))
+            .collect();
+        ensure!(ends.len() == count, "{} of {count} runs gave their outcome", ends.len());
+        Ok(Round { wall: last.duration_since(first), replies, ends })
+    }
+
+    /// Makes the starts; returns how long each answer took and when each start began.
+    async fn start_many(
+        &self,
+        count: usize,
+        in_flight: usize,
+    ) -> Result<(Vec<Duration>, HashMap<JobId, Instant>)> {
+        let mut callers = JoinSet::new();
+        for caller in 0..in_flight {
+            let share = count / in_flight + usize::from(caller < count % in_flight);
+            let (client, options) = (self.client.clone(), Self::start_options()?);
+            callers.spawn(async move {
+                let mut taken = Vec::with_capacity(share);
+                for _ in 0..share {
+                    let start = Instant::now();
+                    let started = client.start_process(&options).await?;
+                    let answered = start.elapsed();
+                    let run_id: runfleet_domain::RunId = started.instance_id.parse()?;
+                    taken.push((run_id.outcome_job(), start, answered));
+                }
+                anyhow::Ok(taken)
+            });
+        }
+        let (mut replies, mut began) = (Vec::with_capacity(count), HashMap::with_capacity(count));
+        while let Some(done) = callers.join_next().await {
+            for (job, start, answered) in done?? {
+                replies.push(answered);
+                began.insert(job, start);
+            }
+        }
+        Ok((replies, began))
+    }
+
+    /// A round in which the runner stands still until all starts have been answered: what a start takes by itself. The runs
+    /// are brought to their end afterwards.
+    pub(crate) async fn starts_alone(&mut self, count: usize, in_flight: usize) -> Result<Round> {
+        self.fleet.pause("process-runner")?;
+        let (workspace, project) = project();
+        let arrivals = Arrivals::take(&self.fleet, workspace, project);
+        let first = Instant::now();
+        let started = self.start_many(count, in_flight).await;
+        let wall = first.elapsed();
+        self.fleet.resume("process-runner")?;
+        let (replies, _) = started?;
+        arrivals.all(count).await?;
+        Ok(Round { wall, replies, ends: Vec::new() })
+    }
+
+    /// Ledger round trips so far that were made for runs.
+    pub(crate) async fn round_trips(&self) -> Result<f64> {
+        let mut sum = 0.0;
+        for worker in WORKERS {
+            for line in self.fleet.metrics(worker).await?.lines() {
+                let counted = line.starts_with("runfleet_store_round_trips_total{")
+                    && !IDLE.iter().any(|idle| line.contains(&format!("\"{idle}\"")));
+                if counted {
+                    sum += line
+                        .rsplit(' ')
+                        .next()
+                        .and_then(|value| value.parse::<f64>().ok())
+                        .unwrap_or(0.0);
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    pub(crate) async fn stop(self) -> Result<()> {
+        self.fleet.remove().await
+    }
+}
+
+/// When each job arrived.
+struct Arrivals {
+    at: Arc<Mutex<HashMap<JobId, Instant>>>,
+    stop: tokio_util::sync::CancellationToken,
+}
+
+impl Arrivals {
+    fn take(
+        fleet: &Fleet,
+        workspace: runfleet_domain::Name,
+        project: runfleet_domain::Name,
+    ) -> Self {
+        use runfleet_broker::{ConsumerConfig, Inbound, LaneConfig, Route, Verdict};
+        use runfleet_worker::inbox::JobInbox;
+        let at: Arc<Mutex<HashMap<JobId, Instant>>> = Arc::default();
+        let stop = tokio_util::sync::CancellationToken::new();
+        let queue = Route::Job { workspace, project }.queue().into_owned();
+        let lane = LaneConfig::new(queue, runfleet_domain::Lane::Interactive, 256);
+        let consumer = fleet.broker.consumer(ConsumerConfig::new(vec![lane]));
+        let (map, shutdown) = (Arc::clone(&at), stop.clone());
+        tokio::spawn(async move {
+            let handler = move |message: Inbound<JobInbox>| {
+                map.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .entry(message.body.0.job_id)
+                    .or_insert_with(Instant::now);
+                async { Ok(Verdict::Done) }
+            };
+            consumer.run::<JobInbox, _, _>(handler, shutdown, Duration::from_secs(1)).await
+        });
+        Self { at, stop }
+    }
+
+    /// Waits until `count` different jobs have arrived.
+    async fn all(self, count: usize) -> Result<HashMap<JobId, Instant>> {
+        let began = Instant::now();
+        loop {
+            let arrived = self.at.lock().unwrap_or_else(PoisonError::into_inner).len();
+            if arrived >= count {
+                self.stop.cancel();
+                return Ok(self.at.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            }
+            ensure!(
+                began.elapsed() < Duration::from_mins(2),
+                "{arrived} of {count} outcomes have arrived"
+            );
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}

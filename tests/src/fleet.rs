@@ -1,0 +1,348 @@
+//! Five worker processes in a namespace of their own, with the example catalog, killed when the test ends.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use prometheus::Registry;
+use runfleet_broker::{Broker, BrokerConfig, Management, Topology, TopologyAdmin};
+use runfleet_client::Client;
+use runfleet_contracts::Claims;
+use runfleet_contracts::claims::{AUDIENCE, Source};
+use runfleet_domain::Name;
+use runfleet_identity::Signer;
+use runfleet_store::Store;
+use runfleet_testkit::{Namespace, Servers, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use secrecy::{ExposeSecret, SecretString};
+use tempfile::TempDir;
+
+use crate::wire::Wire;
+
+/// The five workers.
+pub const WORKERS: [&str; 5] =
+    ["start-intake", "process-runner", "agent-runner", "delivery", "completion-dispatcher"];
+
+/// How long anything in a fleet test may take before it counts as lost.
+pub const BOUND: Duration = Duration::from_mins(1);
+
+/// What is special about a fleet.
+#[derive(Default)]
+pub struct Options {
+    /// Servers other than those of the environment.
+    pub servers: Option<Servers>,
+    /// Settings for all workers, over the defaults of tests.
+    pub settings: Vec<(String, String)>,
+    /// A worker that dies at a named point, the first time it is started.
+    pub fail_at: Option<(&'static str, String)>,
+    /// Workers that are not started.
+    pub without: Vec<&'static str>,
+    /// Use the programs of the release profile.
+    pub release: bool,
+    /// Process starts allowed per day and project; the contract's default if absent.
+    pub starts_per_day: Option<u32>,
+}
+
+struct Running {
+    child: Child,
+}
+
+/// A running fleet.
+pub struct Fleet {
+    /// Its place on the servers.
+    pub namespace: Namespace,
+    /// The ledger, for a look from outside.
+    pub store: Store,
+    /// A broker session of the test.
+    pub broker: Broker,
+    signer: Signer,
+    dir: TempDir,
+    env: BTreeMap<String, String>,
+    workers: BTreeMap<&'static str, Running>,
+    release: bool,
+}
+
+/// Workspace and project of the example.
+pub fn project() -> (Name, Name) {
+    let name = |text: &str| text.parse().unwrap_or_else(|_| unreachable!("{text} is a name"));
+    (name("demo"), name("shop"))
+}
+
+impl Fleet {
+    /// Starts everything and waits until all workers are ready.
+    pub async fn start(options: Options) -> Result<Self> {
+        let servers = match options.servers {
+            Some(servers) => servers,
+            None => Servers::from_env()?,
+        };
+        let namespace = Namespace::new(servers, Some(&Topology::standard())).await?;
+        let dir = tempfile::Builder::new().prefix("runfleet-fleet.").tempdir()?;
+        let (private, public) = runfleet_identity::generate("test")?;
+        let keys = dir.path().join("token-keys.json");
+        std::fs::write(&keys, public)?;
+        let mut env: BTreeMap<String, String> = [
+            ("RUNFLEET_AMQP_URL", namespace.amqp.expose_secret().to_owned()),
+            ("RUNFLEET_REDIS_URL", namespace.redis().expose_secret().to_owned()),
+            ("RUNFLEET_NAMESPACE", namespace.name.clone()),
+            ("RUNFLEET_TOKEN_KEYS_FILE", keys.display().to_string()),
+            ("RUNFLEET_ADMIN_ADDR", "127.0.0.1:0".to_owned()),
+            ("RUNFLEET_LOG", "warn".to_owned()),
+            // What heals faults in minutes in production heals them in seconds here.
+            ("RUNFLEET_LEASE_MS", "2000".to_owned()),
+            ("RUNFLEET_ALARM_UNCLAIMED_MS", "3000".to_owned()),
+            ("RUNFLEET_ALARM_HANDOVER_MS", "3000".to_owned()),
+            ("RUNFLEET_SWEEP_EVERY_MS", "300".to_owned()),
+            ("RUNFLEET_SHUTDOWN_GRACE_MS", "10000".to_owned()),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+        env.extend(options.settings);
+        let store = namespace.store()?;
+        let mut config = BrokerConfig::new(namespace.amqp.clone(), "test");
+        config.required = Vec::new();
+        let broker = Broker::start(config, &Registry::new())?;
+        let signer = Signer::new("test", &private)?;
+        let (release, workers) = (options.release, BTreeMap::new());
+        let mut fleet = Self { namespace, store, broker, signer, dir, env, workers, release };
+        fleet.apply(options.starts_per_day).await?;
+        for worker in WORKERS.into_iter().filter(|worker| !options.without.contains(worker)) {
+            let point = options
+                .fail_at
+                .as_ref()
+                .filter(|(name, _)| *name == worker)
+                .map(|(_, point)| point.as_str());
+            fleet.spawn(worker, point)?;
+        }
+        let started: Vec<_> = fleet.workers.keys().copied().collect();
+        for worker in started {
+            fleet.ready(worker).await?;
+        }
+        Ok(fleet)
+    }
+
+    /// Applies the example project, as `runfleet apply` does.
+    async fn apply(&self, starts_per_day: Option<u32>) -> Result<()> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut bundle = runfleet_cli::apply::read(&[root.join("deploy/example")])?;
+        if let Some(limit) = starts_per_day {
+            for project in bundle.projects.values_mut() {
+                project.limits.process_starts_per_day = limit;
+                project.limits.jobs_waiting = limit;
+            }
+        }
+        let management = Management::new(self.namespace.management())?;
+        let admin =
+            TopologyAdmin::new(self.namespace.amqp.clone(), management, Topology::standard())?;
+        runfleet_cli::apply::store_bundle(&self.store, &admin, &bundle).await?;
+        Ok(())
+    }
+
+    fn program(&self, worker: &str) -> Result<PathBuf> {
+        let profile = if self.release { "release" } else { "debug" };
+        let this = std::env::current_exe()?;
+        let target = this
+            .ancestors()
+            .find(|dir| dir.join("debug").is_dir() || dir.join("release").is_dir())
+            .context("finding the build directory")?;
+        let program = target.join(profile).join(format!("runfleet-{worker}"));
+        if !program.is_file() {
+            bail!("{} is missing: run `make test`, which builds it", program.display());
+        }
+        Ok(program)
+    }
+
+    fn address_file(&self, worker: &str) -> PathBuf {
+        self.dir.path().join(format!("{worker}.addr"))
+    }
+
+    /// Starts a worker, which dies at `fail_at` if that is given.
+    pub fn spawn(&mut self, worker: &'static str, fail_at: Option<&str>) -> Result<()> {
+        let address = self.address_file(worker);
+        let _ = std::fs::remove_file(&address);
+        let log = std::fs::File::options().create(true).append(true).open(self.log_file(worker))?;
+        let mut command = Command::new(self.program(worker)?);
+        command.env_clear().envs(&self.env).env("RUNFLEET_ADMIN_FILE", address);
+        if let Some(point) = fail_at {
+            command.env("RUNFLEET_FAIL_AT", point);
+        }
+        let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
+        self.workers.insert(worker, Running { child });
+        Ok(())
+    }
+
+    fn log_file(&self, worker: &str) -> PathBuf {
+        self.dir.path().join(format!("{worker}.log"))
+    }
+
+    /// Everything that the workers have logged.
+    pub fn logs(&self) -> String {
+        WORKERS
+            .map(|worker| std::fs::read_to_string(self.log_file(worker)).unwrap_or_default())
+            .concat()
+    }
+
+    /// Waits until a worker is ready.
+    pub async fn ready(&mut self, worker: &'static str) -> Result<()> {
+        let what = format!("{worker} is ready");
+        wait_until(&what, BOUND, || async {
+            let Ok(address) = std::fs::read_to_string(self.address_file(worker)) else {
+                return Ok(None);
+            };
+            let answer = reqwest::get(format!("http://{}/ready", address.trim())).await;
+            Ok(answer.is_ok_and(|answer| answer.status().is_success()).then_some(()))
+        })
+        .await
+        .with_context(|| std::fs::read_to_string(self.log_file(worker)).unwrap_or_default())
+    }
+
+    /// The metrics of a worker as text.
+    pub async fn metrics(&self, worker: &str) -> Result<String> {
+        let address = std::fs::read_to_string(self.address_file(worker))?;
+        Ok(reqwest::get(format!("http://{}/metrics", address.trim())).await?.text().await?)
+    }
+
+    /// The value of one series of a worker, for instance `name{label="value"}`; 0 when it is not there.
+    pub async fn metric(&self, worker: &str, series: &str) -> Result<f64> {
+        let text = self.metrics(worker).await?;
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(series) && line[series.len()..].starts_with(' '));
+        Ok(line
+            .and_then(|line| line.rsplit(' ').next())
+            .and_then(|value| value.parse().ok())
+            .unwrap_or(0.0))
+    }
+
+    fn running(&mut self, worker: &str) -> Result<&mut Running> {
+        self.workers.get_mut(worker).with_context(|| format!("{worker} was never started"))
+    }
+
+    fn signal(&mut self, worker: &str, signal: Signal) -> Result<()> {
+        let id = i32::try_from(self.running(worker)?.child.id())?;
+        kill_process(Pid::from_raw(id).context("a process has no id")?, signal)?;
+        Ok(())
+    }
+
+    /// Stops a worker where it is, as a very slow machine would.
+    pub fn pause(&mut self, worker: &str) -> Result<()> {
+        self.signal(worker, Signal::STOP)
+    }
+
+    /// Lets a paused worker go on.
+    pub fn resume(&mut self, worker: &str) -> Result<()> {
+        self.signal(worker, Signal::CONT)
+    }
+
+    /// `kill -9`, and wait until it is gone.
+    pub fn kill(&mut self, worker: &str) -> Result<()> {
+        self.signal(worker, Signal::KILL)?;
+        self.running(worker)?.child.wait()?;
+        Ok(())
+    }
+
+    /// Asks a worker to stop and waits for its end.
+    pub async fn stop(&mut self, worker: &str) -> Result<ExitStatus> {
+        self.signal(worker, Signal::TERM)?;
+        self.ended(worker).await
+    }
+
+    /// Waits until a worker has ended.
+    pub async fn ended(&mut self, worker: &str) -> Result<ExitStatus> {
+        let began = std::time::Instant::now();
+        loop {
+            if let Some(status) = self.running(worker)?.child.try_wait()? {
+                return Ok(status);
+            }
+            if began.elapsed() > BOUND {
+                bail!("{worker} has not ended within {BOUND:?}");
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Whether a worker has ended.
+    pub fn has_ended(&mut self, worker: &str) -> Result<bool> {
+        Ok(self.running(worker)?.child.try_wait()?.is_some())
+    }
+
+    /// Claims of a fresh execution of the example project.
+    pub fn claims(&self) -> Claims {
+        let (workspace, project) = project();
+        let now = runfleet_runtime::clock::now_ms() / 1_000;
+        let execution = ulid::Ulid::generate().to_string();
+        Claims {
+            aud: AUDIENCE.to_owned(),
+            exp: now + 3_600,
+            iat: now,
+            workspace,
+            project,
+            execution: execution.parse().unwrap_or_else(|_| unreachable!("a ULID is a name")),
+            source: Source::Batch,
+            user: None,
+            read_only: false,
+            hops: 10,
+            depth: 0,
+            chain: 0,
+        }
+    }
+
+    /// A signed token.
+    pub fn token(&self, claims: &Claims) -> Result<SecretString> {
+        Ok(self.signer.mint(claims)?)
+    }
+
+    /// A client of the example project.
+    pub fn client(&self) -> Result<Client> {
+        Ok(Client::new(&self.broker, self.token(&self.claims())?))
+    }
+
+    /// A bare connection to the fleet's broker.
+    pub async fn wire(&self) -> Result<Wire> {
+        Wire::connect(self.namespace.amqp.expose_secret()).await
+    }
+
+    /// Messages that are ready in a queue.
+    pub async fn depth(&self, queue: &str) -> Result<u32> {
+        self.wire().await?.depth(queue).await
+    }
+
+    /// Removes the messages of a queue.
+    pub async fn purge(&self, queue: &str) -> Result<()> {
+        self.wire().await?.purge(queue).await
+    }
+
+    /// The broker's password, to look for it where it must not be.
+    pub fn password(&self) -> &str {
+        let url = self.namespace.amqp.expose_secret();
+        url.split(['@']).next().and_then(|login| login.rsplit(':').next()).unwrap_or(url)
+    }
+
+    /// Ends all workers and removes the namespace.
+    pub async fn remove(mut self) -> Result<()> {
+        for running in self.workers.values_mut() {
+            let _ = running.child.kill();
+            let _ = running.child.wait();
+        }
+        self.workers.clear();
+        self.broker.close().await;
+        self.namespace.clone().remove().await
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        for running in self.workers.values_mut() {
+            let _ = running.child.kill();
+            let _ = running.child.wait();
+        }
+        if std::thread::panicking() {
+            #[expect(clippy::print_stderr, reason = "a failed test shows what its workers said")]
+            {
+                eprintln!("{}", self.logs());
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Five real worker processes for fleet tests and the benchmark, and the bare relay that the benchmark compares with.
+
+pub mod bench;
+mod fleet;
+mod jobs;
+mod servers;
+mod wire;
+
+pub use fleet::{Fleet, Options, WORKERS};
+pub use jobs::Jobs;
+pub use servers::OwnServers;
+pub use wire::Wire;
+mod options;
+
+pub use fleet::{BOUND, project};
+pub use options::{request, start};
