@@ -303,6 +303,34 @@ async fn the_alarm_of_a_lost_wake_up_brings_the_run_to_its_end() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_job_that_was_applied_a_moment_ago_gets_its_outcome() -> Result<()> {
+    // Nobody is told of changes in this fleet: only asking again finds them.
+    let settings = vec![("RUNFLEET_CATALOG_EVERY_MS".to_owned(), "600000".to_owned())];
+    let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
+    let jobs = jobs(&fleet);
+    let client = fleet.client()?;
+    // Now both workers have the catalog in memory.
+    let started = client.start_process(&GOOD).await?;
+    outcome(&jobs, &started.instance_id).await?;
+    fleet.declare_job("brand_new").await?;
+    let mut options = GOOD.clone();
+    options.on_complete = Some(OutcomeJob { job: "brand_new".into(), payload: None });
+    let error = refusal(client.start_process(&options).await);
+    assert_eq!(
+        error.details["field"], "onComplete.job",
+        "start-intake refuses what it does not know"
+    );
+    // A start-intake that was started later knows the job; the dispatcher has to ask.
+    let mut fleet = fleet;
+    fleet.stop("start-intake").await?;
+    fleet.spawn("start-intake", None)?;
+    let started = client.start_process(&options).await?;
+    let completion = outcome(&jobs, &started.instance_id).await?;
+    assert_eq!(completion.process.state, "COMPLETED");
+    fleet.remove().await
+}
+
+#[tokio::test]
 async fn no_secret_reaches_a_log() -> Result<()> {
     let options = Options {
         settings: vec![("RUNFLEET_LOG".to_owned(), "debug".to_owned())],

@@ -8,10 +8,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use prometheus::Registry;
 use runfleet_broker::{Broker, BrokerConfig, Management, Topology, TopologyAdmin};
+use runfleet_catalog::{Job, Project};
 use runfleet_client::Client;
 use runfleet_contracts::Claims;
 use runfleet_contracts::claims::{AUDIENCE, Source};
-use runfleet_domain::Name;
+use runfleet_domain::{JobKey, Name};
 use runfleet_identity::Signer;
 use runfleet_store::Store;
 use runfleet_testkit::{Namespace, Servers, wait_until};
@@ -125,14 +126,29 @@ impl Fleet {
 
     /// Applies the example project, as `runfleet apply` does.
     async fn apply(&self, starts_per_day: Option<u32>) -> Result<()> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut bundle = runfleet_cli::apply::read(&[root.join("deploy/example")])?;
-        if let Some(limit) = starts_per_day {
-            for project in bundle.projects.values_mut() {
+        self.apply_changed(|project| {
+            if let Some(limit) = starts_per_day {
                 project.limits.process_starts_per_day = limit;
                 project.limits.jobs_waiting = limit;
             }
-        }
+        })
+        .await
+    }
+
+    /// Applies the example project with one more job.
+    pub async fn declare_job(&self, key: &str) -> Result<()> {
+        let key: JobKey = key.parse()?;
+        self.apply_changed(|project| {
+            let job = Job { name: key.to_string(), timeout_ms: 30_000, max_attempts: 5 };
+            project.jobs.insert(key.clone(), job);
+        })
+        .await
+    }
+
+    async fn apply_changed(&self, change: impl Fn(&mut Project)) -> Result<()> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut bundle = runfleet_cli::apply::read(&[root.join("deploy/example")])?;
+        bundle.projects.values_mut().for_each(change);
         let management = Management::new(self.namespace.management())?;
         let admin =
             TopologyAdmin::new(self.namespace.amqp.clone(), management, Topology::standard())?;

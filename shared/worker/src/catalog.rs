@@ -1,6 +1,7 @@
 //! The catalog in memory: one snapshot per workspace, loaded when first needed, refreshed within a second of a change.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -31,11 +32,13 @@ type Known = HashMap<Name, Option<Arc<Snapshot>>>;
 pub struct CatalogCache {
     store: Store,
     known: Arc<RwLock<Known>>,
+    /// Counts what was forgotten, so that a snapshot read before a change is not remembered after it.
+    forgotten: Arc<AtomicU64>,
 }
 
 impl CatalogCache {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store, known: Arc::default() }
+        Self { store, known: Arc::default(), forgotten: Arc::default() }
     }
 
     /// The snapshot of a workspace, from memory if it is there.
@@ -50,6 +53,7 @@ impl CatalogCache {
 
     /// The snapshot of a workspace as the ledger has it now.
     pub async fn refresh(&self, workspace: &Name) -> Result<Option<Arc<Snapshot>>, CatalogError> {
+        let before = self.forgotten.load(Ordering::Acquire);
         let stored = self.store.load_catalog(workspace).await?;
         let snapshot = stored
             .map(|stored| Snapshot::from_json(stored.json.as_bytes()).map(Arc::new))
@@ -59,7 +63,9 @@ impl CatalogCache {
         if known.len() >= KEPT_MAX {
             known.clear();
         }
-        known.insert(workspace.clone(), snapshot.clone());
+        if self.forgotten.load(Ordering::Acquire) == before {
+            known.insert(workspace.clone(), snapshot.clone());
+        }
         Ok(snapshot)
     }
 
@@ -81,6 +87,8 @@ impl CatalogCache {
     }
 
     fn forget(&self, workspace: &Name) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).remove(workspace);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        known.remove(workspace);
     }
 }

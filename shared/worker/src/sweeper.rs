@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use prometheus::IntCounterVec;
 use runfleet_broker::Publisher;
 use runfleet_contracts::OutcomeReady;
@@ -52,9 +53,7 @@ impl Sweeper {
                 }
             };
             let taken = due.len();
-            for due in due {
-                self.wake(due).await;
-            }
+            join_all(due.into_iter().map(|due| self.wake(due))).await;
             if taken < BATCH as usize {
                 return;
             }

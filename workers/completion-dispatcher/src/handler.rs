@@ -5,8 +5,9 @@ use std::sync::Arc;
 use runfleet_broker::{
     Classify, DecodeError, Failure, Inbound, Inbox, PublishError, Publisher, Verdict,
 };
+use runfleet_catalog::Snapshot;
 use runfleet_contracts::{JobResult, Message, OutcomeReady};
-use runfleet_domain::outcome::{self, Facts};
+use runfleet_domain::outcome::{self, DropReason, Facts};
 use runfleet_store::{HandOver, HandOverVerdict, HandedOver, JobFinished, JobRecord, Store};
 use runfleet_worker::inbox::{decode, unknown_kind};
 use runfleet_worker::{CatalogCache, Fleet, effects};
@@ -100,10 +101,20 @@ async fn hand_over(deps: &Deps, ready: &OutcomeReady) -> Result<Verdict, Failure
     }
 }
 
-/// Whether the outcome may become a job, as far as that does not need the ledger.
+/// Whether the outcome may become a job, as far as that does not need the ledger. A job that is not in the catalog in memory
+/// is looked for once more: it may have been applied a moment ago, and an outcome that is dropped stays dropped.
 async fn decide(deps: &Deps, ready: &OutcomeReady) -> Result<(HandOverVerdict, u32), Failure> {
-    let snapshot = deps.catalog.get(&ready.workspace).await.transient("loading the catalog")?;
-    let project = snapshot.as_deref().and_then(|snapshot| snapshot.project(&ready.project));
+    let known = deps.catalog.get(&ready.workspace).await.transient("loading the catalog")?;
+    let decision = verdict(ready, known.as_deref());
+    if !matches!(decision.0, HandOverVerdict::Drop(DropReason::JobNotDeclared)) {
+        return Ok(decision);
+    }
+    let fresh = deps.catalog.refresh(&ready.workspace).await.transient("loading the catalog")?;
+    Ok(verdict(ready, fresh.as_deref()))
+}
+
+fn verdict(ready: &OutcomeReady, snapshot: Option<&Snapshot>) -> (HandOverVerdict, u32) {
+    let project = snapshot.and_then(|snapshot| snapshot.project(&ready.project));
     let facts = Facts {
         run_hops: ready.hops,
         chain: ready.chain,
@@ -113,7 +124,7 @@ async fn decide(deps: &Deps, ready: &OutcomeReady) -> Result<(HandOverVerdict, u
         Ok(job_hops) => HandOverVerdict::Deliver { job_hops },
         Err(reason) => HandOverVerdict::Drop(reason),
     };
-    Ok((verdict, project.map_or(0, |project| project.limits.jobs_waiting)))
+    (verdict, project.map_or(0, |project| project.limits.jobs_waiting))
 }
 
 async fn publish(deps: &Deps, job: &JobRecord) -> Result<Verdict, Failure> {
