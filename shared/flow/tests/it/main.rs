@@ -7,5 +7,4 @@ mod fuzz;
 mod hostile;
 mod refusals;
 mod runs;
-mod speed;
 mod support;
