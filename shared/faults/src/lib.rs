@@ -1,7 +1,7 @@
 //! Named points at which a debug build can be made to die, for crash tests.
 //!
-//! `RUNFLEET_FAIL_AT=ledger.committed` kills the process with `SIGKILL` the first time it passes that point;
-//! `ledger.committed@3` the third time. Release builds contain nothing of this: [`point`] is empty there.
+//! `RUNFLEET_FAIL_AT=intake.committed` kills the process with `SIGKILL` the first time it passes that point;
+//! `intake.committed@3` the third time. Release builds contain nothing of this: [`point`] is empty there.
 
 /// The variable that names the point.
 pub const FAIL_AT: &str = "RUNFLEET_FAIL_AT";
