@@ -302,6 +302,8 @@ impl Fleet {
             hops: 10,
             depth: 0,
             chain: 0,
+            version: None,
+            wait_for_day: false,
         }
     }
 

@@ -170,5 +170,7 @@ pub(crate) fn claims(workspace: Name, project: Name, user: Option<Name>) -> Clai
         hops: HOPS_START,
         depth: 0,
         chain: 0,
+        version: None,
+        wait_for_day: false,
     }
 }

@@ -1,37 +1,12 @@
 //! What an execution token says about the execution of project code that holds it.
 
-use runfleet_domain::Name;
+pub use runfleet_domain::Source;
+use runfleet_domain::{Caller, Name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `aud` of every execution token.
 pub const AUDIENCE: &str = "runfleet";
-
-/// What kind of execution holds the token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// A script called by a person or a client.
-    Script,
-    /// An HTTP route.
-    Route,
-    /// A trigger before a change is stored: may not start anything.
-    TriggerBefore,
-    /// A trigger after a change was stored.
-    TriggerAfter,
-    /// A background job.
-    Job,
-    /// A custom module action.
-    Action,
-    /// An inbound webhook.
-    Webhook,
-    /// A schedule.
-    Schedule,
-    /// A backfill: long-lived, without the count per execution.
-    Batch,
-    /// Local development.
-    Development,
-}
 
 /// The claims of an execution token (a JWT signed with EdDSA). Identity comes from here and from the stored run only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +24,9 @@ pub struct Claims {
     /// The project whose code is executed.
     #[schemars(with = "String")]
     pub project: Name,
+    /// The version of the project whose code is executed; absent means the active one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// Names the execution; its calls are counted under this name.
     #[schemars(with = "String")]
     pub execution: Name,
@@ -69,9 +47,24 @@ pub struct Claims {
     /// Links of the job chain that led here.
     #[serde(default)]
     pub chain: u32,
+    /// For a backfill: a start that meets a daily limit waits for the next UTC day instead of being refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wait_for_day: bool,
 }
 
 impl Claims {
+    /// The execution as rules see it.
+    pub fn caller(&self, expired: bool) -> Caller<'_> {
+        Caller {
+            source: self.source,
+            read_only: self.read_only,
+            expired,
+            user: self.user.as_ref(),
+            hops: self.hops,
+            depth: self.depth,
+        }
+    }
+
     /// The identity that owns keys and runs: the person, or the project's own automation.
     pub fn identity(&self) -> String {
         match &self.user {

@@ -44,12 +44,32 @@ codes! {
     IdempotencyConflict = "IDEMPOTENCY_CONFLICT", "The idempotency key is in use by another identity.";
     /// The automation budget is spent.
     MaxHopExceeded = "MAX_HOP_EXCEEDED", "The automation budget of this execution is used up.";
+    /// Agents that start agents are nested too deeply.
+    AgentDepthExceeded = "AGENT_DEPTH_EXCEEDED", "Agents that start each other are nested too deeply.";
     /// Processes are switched off here.
     ProcessesDisabled = "PROCESSES_DISABLED", "Processes are not available in this environment.";
     /// Agents are switched off here.
     AgentsDisabled = "AGENTS_DISABLED", "Agents are not available in this environment.";
     /// The operation is not available to this kind of execution.
     NotSupported = "NOT_SUPPORTED", "The operation is not available to this execution.";
+    /// No credit is left.
+    InsufficientCredits = "INSUFFICIENT_CREDITS", "The workspace has no AI credit left.";
+    /// There is no AI plan.
+    AiSubscriptionRequired = "AI_SUBSCRIPTION_REQUIRED", "The workspace has no AI subscription.";
+    /// The executing person has no seat.
+    AiSeatRequired = "AI_SEAT_REQUIRED", "The executing user has no AI Agent seat.";
+    /// The agent has used up what it may use.
+    AgentCreditLimitExceeded = "AGENT_CREDIT_LIMIT_EXCEEDED", "The credit limit of this agent is reached.";
+    /// The model has no price.
+    ModelNotPriced = "MODEL_NOT_PRICED", "The model of this agent has no price.";
+    /// Nobody of that id.
+    RecipientNotFound = "RECIPIENT_NOT_FOUND", "The recipient does not exist in this workspace.";
+    /// The recipient may not use the agent.
+    RecipientAccessDenied = "RECIPIENT_ACCESS_DENIED", "The recipient may not use this agent.";
+    /// The recipient has no seat.
+    RecipientAiSeatRequired = "RECIPIENT_AI_SEAT_REQUIRED", "The recipient has no AI Agent seat.";
+    /// No message can be delivered at the moment.
+    DeliveryUnavailable = "DELIVERY_UNAVAILABLE", "Messages cannot be delivered at the moment.";
 }
 
 /// An error as it travels.
@@ -80,6 +100,13 @@ impl ErrorBody {
     /// Bad arguments: which field, and what is expected of it.
     pub fn field(field: &str, problem: impl Into<String>) -> Self {
         Self::new(ErrorCode::Validation).with("field", field).with("problem", problem.into())
+    }
+
+    /// A value that is larger than it may be. `unit` is `bytes`, `characters`, `entries` and the like.
+    pub fn too_large(field: &str, unit: &str, limit: usize, size: usize) -> Self {
+        Self::field(field, format!("is too large: {size} {unit}, at most {limit} are allowed"))
+            .with("limit", limit)
+            .with("size", size)
     }
 
     /// A passing fault, and whether something may exist because of the request.

@@ -1,8 +1,13 @@
 //! One stored example of each body, written and read by the tests: what other versions and other languages rely on.
 
+use runfleet_domain::admission::RunAs;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::agents::{
+    AgentDelivery, AgentGet, AgentInput, AgentRecord, AgentRunState, AgentStart, AgentStarted,
+    ApprovalPolicy, Conversation, DeliverTo,
+};
 use crate::claims::Source;
 use crate::message::{
     Advance, EndedProcess, Fresh, JobResult, JobRun, OutcomeReady, ProcessCompletion,
@@ -27,6 +32,7 @@ fn check<T: Serialize + DeserializeOwned>(name: &str, value: &T) {
 }
 
 const RUN: &str = "PI1501JDX3Z8GF0000000000000000";
+const AGENT_RUN: &str = "AG1501JDX3Z8GF0000000000000000";
 
 fn raw(json: &str) -> Box<serde_json::value::RawValue> {
     serde_json::value::RawValue::from_string(json.to_owned()).unwrap()
@@ -130,6 +136,7 @@ fn what_callers_send_and_get_keeps_its_form() {
             finished_at: None,
         }),
     );
+    agents_keep_their_form();
     check("error.reply", &Reply::<()>::Failed(ErrorBody::field("input", "must be an object")));
     let claims = Claims {
         aud: crate::claims::AUDIENCE.into(),
@@ -137,6 +144,7 @@ fn what_callers_send_and_get_keeps_its_form() {
         iat: 1_764_468_000,
         workspace: "acme".parse().unwrap(),
         project: "shop".parse().unwrap(),
+        version: Some("7".into()),
         execution: "exec-1".parse().unwrap(),
         source: Source::Job,
         user: None,
@@ -144,6 +152,70 @@ fn what_callers_send_and_get_keeps_its_form() {
         hops: 10,
         depth: 0,
         chain: 0,
+        wait_for_day: false,
     };
     check("execution-token", &claims);
+}
+
+fn agents_keep_their_form() {
+    let record =
+        AgentRecord { object_slug: "lead".into(), record_id: "L-7".into(), with_activities: true };
+    let schema = r#"{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"],"additionalProperties":false}"#;
+    let deliver_to = DeliverTo {
+        personnel_id: "ada".into(),
+        conversation: Some(Conversation::Latest),
+        title: Some("Your deal".into()),
+    };
+    let start = AgentStart {
+        agent_id: "deal-coach".into(),
+        instruction: "Look at the deal.".into(),
+        variables: Some(raw("{\"amount\":9007199254740993}")),
+        records: Some(vec![record.clone()]),
+        result_schema: Some(raw(schema)),
+        run_as: Some(RunAs::Agent),
+        approval_policy: Some(ApprovalPolicy::AutoApprove),
+        timeout_seconds: Some(60),
+        idempotency_key: Some("deal:7".into()),
+        on_result: Some(crate::request::OutcomeJob {
+            job: "deal_coached".into(),
+            payload: Some(raw("7")),
+        }),
+        deliver_to: Some(deliver_to.clone()),
+    };
+    check("agents.start", &start);
+    check(
+        "agents.start.reply",
+        &Reply::Done(AgentStarted { run_id: AGENT_RUN.into(), duplicate: true }),
+    );
+    check("agents.get", &AgentGet { run_id: AGENT_RUN.into() });
+    check(
+        "agents.get.reply",
+        &Reply::Done(AgentRunState {
+            run_id: AGENT_RUN.into(),
+            status: "COMPLETED".into(),
+            text: Some("Done.".into()),
+            result: Some(raw("{\"score\":7}")),
+            error: None,
+            delivery: Some(AgentDelivery {
+                status: "NOT_SENT".into(),
+                error_code: None,
+                chat_session_id: None,
+                conversation_id: None,
+                new_conversation: false,
+            }),
+        }),
+    );
+    check(
+        "agent-input",
+        &AgentInput {
+            instruction: "Look at the deal.".into(),
+            variables: Some(raw("{\"amount\":9007199254740993}")),
+            records: vec![record],
+            result_schema: Some(raw(schema)),
+            run_as: RunAs::Caller,
+            approval_policy: ApprovalPolicy::Deny,
+            timeout_seconds: 300,
+            deliver_to: Some(deliver_to),
+        },
+    );
 }

@@ -5,13 +5,18 @@
 //! callers reject them, so that a misspelt option is not silently ignored. Each kind has a golden file and a JSON Schema
 //! generated from its type.
 
+pub mod agents;
 pub mod claims;
 pub mod error;
 #[cfg(test)]
 mod golden;
 pub mod header;
+mod json;
 pub mod message;
+pub mod processes;
+mod refusal;
 pub mod request;
+pub mod result_schema;
 pub mod schema;
 
 pub use claims::Claims;

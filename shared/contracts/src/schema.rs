@@ -3,6 +3,7 @@
 
 use schemars::{Schema, schema_for};
 
+use crate::agents::{AgentGet, AgentInput, AgentRunState, AgentStart, AgentStarted};
 use crate::claims::Claims;
 use crate::error::{ErrorBody, ReplyBody};
 use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
@@ -16,6 +17,11 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("processes.start.reply", schema_for!(ReplyBody<ProcessStarted>)),
         ("processes.get", schema_for!(ProcessGet)),
         ("processes.get.reply", schema_for!(ReplyBody<ProcessState>)),
+        ("agents.start", schema_for!(AgentStart)),
+        ("agents.start.reply", schema_for!(ReplyBody<AgentStarted>)),
+        ("agents.get", schema_for!(AgentGet)),
+        ("agents.get.reply", schema_for!(ReplyBody<AgentRunState>)),
+        ("agent-input", schema_for!(AgentInput)),
         ("error", schema_for!(ErrorBody)),
         ("execution-token", schema_for!(Claims)),
         ("run.advance", schema_for!(Advance)),

@@ -3,14 +3,18 @@
 //! Everything here is pure. There is no I/O, no clock, no randomness and no async: time and ids come in as data, decisions
 //! go out as values. Other crates log, store and publish them.
 
+pub mod admission;
+pub mod caller;
 pub mod id;
 pub mod lane;
 pub mod limits;
 pub mod name;
 pub mod outcome;
+pub mod policy;
 pub mod retry;
 pub mod run;
 
+pub use caller::{Caller, Source};
 pub use id::{JobId, RunId, RunKind, Shard};
 pub use lane::Lane;
 pub use name::{IdempotencyKey, JobKey, MessageId, Name, NameError};

@@ -14,6 +14,9 @@ pub const BODY_BYTES_MAX: usize = 262_144;
 /// `input` of `processes.start`, in bytes of its JSON text.
 pub const INPUT_BYTES_MAX: usize = 65_536;
 
+/// Nested arrays and objects in JSON that a caller sends.
+pub const JSON_DEPTH_MAX: usize = 64;
+
 /// `instanceName` of `processes.start`, in characters.
 pub const INSTANCE_NAME_CHARS_MAX: usize = 255;
 
@@ -28,6 +31,94 @@ pub const PROCESS_STARTS_PER_DAY: u32 = 1_000;
 
 /// `processes.start` calls of one execution.
 pub const PROCESS_STARTS_PER_EXECUTION: u32 = 20;
+
+/// `agents.start` calls of one execution.
+pub const AGENT_STARTS_PER_EXECUTION: u32 = 5;
+
+/// Levels of agents that start agents.
+pub const AGENT_DEPTH_MAX: u32 = 3;
+
+/// Calls of every kind that one execution may make.
+pub const CAPABILITY_CALLS: CapabilityCalls =
+    CapabilityCalls { route: 100, before_change: 20, after_change: 100, job: 1_000 };
+
+/// `instruction` of `agents.start`, in characters.
+pub const INSTRUCTION_CHARS_MAX: usize = 10_000;
+
+/// Entries of `variables` of `agents.start`.
+pub const VARIABLES_MAX: usize = 50;
+
+/// One string of `variables`, in characters.
+pub const VARIABLE_CHARS_MAX: usize = 32_768;
+
+/// `variables` of `agents.start`, in bytes of the JSON text.
+pub const VARIABLES_BYTES_MAX: usize = 65_536;
+
+/// Items of `records` of `agents.start`.
+pub const RECORDS_MAX: usize = 20;
+
+/// `objectSlug` of a record, in characters.
+pub const OBJECT_SLUG_CHARS_MAX: usize = 355;
+
+/// `recordId` of a record, in characters.
+pub const RECORD_ID_CHARS_MAX: usize = 128;
+
+/// `resultSchema` of `agents.start`, in bytes of the JSON text.
+pub const RESULT_SCHEMA_BYTES_MAX: usize = 16_384;
+
+/// Nested arrays and objects that a `resultSchema` may describe.
+pub const RESULT_SCHEMA_DEPTH_MAX: usize = 8;
+
+/// `timeoutSeconds` of `agents.start`: shortest, longest, and when it is not given.
+pub const AGENT_TIMEOUT_SECONDS: std::ops::RangeInclusive<u32> = 10..=1_800;
+
+/// `timeoutSeconds` of `agents.start` when it is not given.
+pub const AGENT_TIMEOUT_SECONDS_DEFAULT: u32 = 300;
+
+/// `deliverTo.title` of `agents.start`, in characters.
+pub const CONVERSATION_TITLE_CHARS_MAX: usize = 200;
+
+/// What admission and ledger allow one project; every number may be set by the project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartLimits {
+    /// Process starts of one UTC day. (Agent runs of a day are a number of the policy.)
+    pub process_starts_per_day: u32,
+    /// Process starts of one execution.
+    pub process_starts_per_execution: u32,
+    /// Agent starts of one execution.
+    pub agent_starts_per_execution: u32,
+    /// Calls of every kind of one execution.
+    pub capability_calls: CapabilityCalls,
+    /// Automation steps that an execution may have at most, whatever its token says.
+    pub hops: u32,
+    /// Levels of agents that start agents.
+    pub agent_depth: u32,
+}
+
+impl StartLimits {
+    /// The limits of a project that sets none.
+    pub const DEFAULT: Self = Self {
+        process_starts_per_day: PROCESS_STARTS_PER_DAY,
+        process_starts_per_execution: PROCESS_STARTS_PER_EXECUTION,
+        agent_starts_per_execution: AGENT_STARTS_PER_EXECUTION,
+        capability_calls: CAPABILITY_CALLS,
+        hops: HOPS_START,
+        agent_depth: AGENT_DEPTH_MAX,
+    };
+}
+
+/// Calls of every kind that one execution may make, by what is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CapabilityCalls {
+    /// A route, script, action, inbound webhook or development session.
+    pub route: u32,
+    /// A trigger before a change.
+    pub before_change: u32,
+    /// A trigger after a change.
+    pub after_change: u32,
+    /// A background job, also one that a schedule started.
+    pub job: u32,
+}
 
 /// Job runs of one project that may wait or run, unless the project says otherwise.
 pub const JOBS_WAITING_MAX: u32 = 10_000;

@@ -123,6 +123,8 @@ mod tests {
             hops: 10,
             depth: 0,
             chain: 0,
+            version: None,
+            wait_for_day: false,
         }
     }
 

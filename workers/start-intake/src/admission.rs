@@ -186,6 +186,8 @@ mod tests {
             hops: 10,
             depth: 0,
             chain: 0,
+            version: None,
+            wait_for_day: false,
         };
         Verified { claims, expired: false }
     }
