@@ -5,8 +5,8 @@
 //! them can make two names equal or move a key to another slot. What the scripts put together themselves is only
 //! `run:<id>`, `job:<id>` and a suffix that a record holds (`key_ref`, `jobs_ref`), always under the prefix of the shard.
 //!
-//! Lifetimes: a run, its idempotency key and its job have none until they end; `msg`, `exec` and `day` keys have one from
-//! the start; inboxes go with their run; catalogs and definitions stay until they are replaced.
+//! Lifetimes: a run, its idempotency key and its job have none until they end; `msg`, `calls`, `day`, `batch`, `batchids` and
+//! `revoked` keys have one from the start; inboxes go with their run; catalogs and definitions stay until they are replaced.
 
 use runfleet_domain::{IdempotencyKey, JobId, MessageId, Name, RunId, RunKind, Shard};
 
@@ -110,18 +110,51 @@ impl Keys {
         self.at(shard, &format!("msg:{workspace}:{project}:{message}"))
     }
 
-    /// Set: ids of the messages by which one execution has called start.
-    pub(crate) fn execution(
+    /// Hash: the calls of one execution, and as what each of its messages counts.
+    pub(crate) fn calls(
         &self,
-        run: RunId,
+        shard: Shard,
         workspace: &Name,
         project: &Name,
         execution: &Name,
     ) -> String {
-        self.at(run.shard(), &format!("exec:{workspace}:{project}:{execution}:{}", run.kind()))
+        self.at(shard, &format!("calls:{workspace}:{project}:{execution}"))
     }
 
-    /// Hash: starts of a project by UTC day (days since 1970).
+    /// Hash: how far the batch of that name has got.
+    pub(crate) fn batch(
+        &self,
+        shard: Shard,
+        workspace: &Name,
+        project: &Name,
+        execution: &Name,
+    ) -> String {
+        self.at(shard, &format!("batch:{workspace}:{project}:{execution}"))
+    }
+
+    /// Sorted set: messages of a batch that made no run, by the time of their answer.
+    pub(crate) fn batch_ids(
+        &self,
+        shard: Shard,
+        workspace: &Name,
+        project: &Name,
+        execution: &Name,
+    ) -> String {
+        self.at(shard, &format!("batchids:{workspace}:{project}:{execution}"))
+    }
+
+    /// String: there while the batch of that name is revoked.
+    pub(crate) fn revoked(
+        &self,
+        shard: Shard,
+        workspace: &Name,
+        project: &Name,
+        execution: &Name,
+    ) -> String {
+        self.at(shard, &format!("revoked:{workspace}:{project}:{execution}"))
+    }
+
+    /// Hash: starts of a project on the newest UTC day (days since 1970) that it has started something on.
     pub(crate) fn days(
         &self,
         shard: Shard,
@@ -193,6 +226,10 @@ mod tests {
         let names = [
             keys.message(shard, &workspace, &project, &message),
             keys.days(shard, &workspace, &project, RunKind::Agent),
+            keys.calls(shard, &workspace, &project, &project),
+            keys.batch(shard, &workspace, &project, &project),
+            keys.batch_ids(shard, &workspace, &project, &project),
+            keys.revoked(shard, &workspace, &project, &project),
             keys.alarms(shard, AlarmSet::Done),
             keys.catalog(&workspace),
             keys.definition(&workspace, &project, 7),

@@ -1,13 +1,17 @@
 #![doc = include_str!("../README.md")]
 
 mod alarms;
+mod batch;
 mod call;
 mod catalog;
 mod claim;
 mod config;
 mod error;
+mod find;
 mod finish;
+mod get;
 mod hand_over;
+mod held_key;
 mod inbox;
 mod job_record;
 mod jobs;
@@ -24,6 +28,7 @@ mod upkeep;
 mod url;
 
 pub use alarms::{AlarmCount, DUE_AT_ONCE_MAX, Due};
+pub use batch::{BATCH_REVOKED_MAX, BatchProgress};
 pub use catalog::{
     CATALOG_BYTES_MAX, CatalogChanges, CatalogPut, DEFINITION_BYTES_MAX, DEFINITIONS_MAX,
     Definition, StoredCatalog,
@@ -31,8 +36,11 @@ pub use catalog::{
 pub use claim::{Checkpoint, Claim, Claimed, Renewed, Saved, Wake};
 pub use config::{CONNECTIONS_MAX, NAMESPACE_CHARS_MAX, StoreConfig, Timings};
 pub use error::{Cause, StoreError};
+pub use find::FindStart;
 pub use finish::{End, Finished, Told};
+pub use get::{GetRun, Got};
 pub use hand_over::{HandOver, HandOverVerdict, HandedOver};
+pub use held_key::HeldKey;
 pub use inbox::{Appended, EVENTS_AT_ONCE, EVENTS_BYTES_AT_ONCE, Event};
 pub use job_record::{JOB_VERSION, JobRecord, JobState};
 pub use jobs::{JobFinished, JobRetried};

@@ -30,6 +30,8 @@ macro_rules! operations {
 
 operations! {
     StartRun: "start_run",
+    FindStart: "find_start",
+    GetRun: "get_run",
     LoadRun: "load_run",
     ExplainRun: "explain_run",
     ClaimRun: "claim_run",
@@ -47,6 +49,10 @@ operations! {
     LoadJob: "load_job",
     DueAlarms: "due_alarms",
     CountAlarms: "count_alarms",
+    ShowKey: "show_key",
+    ReleaseKey: "release_key",
+    RevokeBatch: "revoke_batch",
+    ShowBatch: "show_batch",
     PutCatalog: "put_catalog",
     LoadCatalog: "load_catalog",
     LoadDefinition: "load_definition",

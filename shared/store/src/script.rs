@@ -19,9 +19,12 @@ fn without_shebang(source: &str) -> &str {
 }
 
 impl Lua {
-    fn new(body: &str, skew: bool) -> Self {
+    /// A script out of the parts that are its own; clock and prelude come first.
+    fn new(own: &[&str], skew: bool) -> Self {
         let clock = if skew { SKEWED_CLOCK } else { CLOCK };
-        let parts = [clock, PRELUDE, body].map(without_shebang).join("\n");
+        let parts: Vec<_> =
+            [clock, PRELUDE].iter().chain(own).map(|part| without_shebang(part)).collect();
+        let parts = parts.join("\n");
         // The engine line makes Redis check memory before the script starts, so that it never stops half-way.
         let source = format!("{SHEBANG}{parts}");
         let sha1 = Script::new(&source).get_hash().to_owned();
@@ -29,8 +32,14 @@ impl Lua {
     }
 }
 
+macro_rules! part {
+    ($name:ident) => {
+        include_str!(concat!("lua/", stringify!($name), ".lua"))
+    };
+}
+
 macro_rules! scripts {
-    ($($name:ident),* $(,)?) => {
+    ($($name:ident $(after $part:ident)*),* $(,)?) => {
         /// All scripts, by the name of their file.
         #[derive(Debug)]
         pub(crate) struct Scripts {
@@ -40,19 +49,21 @@ macro_rules! scripts {
         impl Scripts {
             /// Puts all scripts together, with the clock that tests can move or without it.
             pub(crate) fn new(skew: bool) -> Self {
-                Self { $($name: Lua::new(include_str!(concat!("lua/", stringify!($name), ".lua")), skew),)* }
+                Self { $($name: Lua::new(&[$(part!($part),)* part!($name)], skew),)* }
             }
 
             #[cfg(test)]
             fn bodies() -> Vec<(&'static str, &'static str)> {
-                vec![$((stringify!($name), include_str!(concat!("lua/", stringify!($name), ".lua"))),)*]
+                vec![$($((stringify!($part), part!($part)),)* (stringify!($name), part!($name)),)*]
             }
         }
     };
 }
 
 scripts!(
-    run_start,
+    run_start after start_look after start_count,
+    start_find after start_look,
+    run_get,
     run_claim,
     run_renew,
     run_checkpoint,
@@ -65,6 +76,9 @@ scripts!(
     job_retry,
     alarms_due,
     alarms_count,
+    key_show,
+    key_release,
+    batch_show,
     catalog_put,
     catalog_announce,
     catalog_changes,

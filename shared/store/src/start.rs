@@ -2,11 +2,13 @@
 
 use runfleet_domain::limits::{
     DAY_COUNTER_MEMORY, EXECUTION_MEMORY, INPUT_BYTES_MAX, INSTANCE_NAME_CHARS_MAX,
-    JOB_ECHO_BYTES_MAX, MESSAGE_ID_MEMORY, RETENTION,
+    JOB_ECHO_BYTES_MAX, MESSAGE_ID_MEMORY,
 };
 use runfleet_domain::{IdempotencyKey, JobKey, Lane, MessageId, Name, RunId, RunState};
 
+use crate::batch::{BATCH_IDS_MAX, BATCH_MEMORY};
 use crate::error::StoreError;
+use crate::find::{FindStart, IDENTITY_BYTES_MAX};
 use crate::keys::{AlarmSet, Keys};
 use crate::metrics::Operation;
 use crate::record::{OutcomeState, RUN_VERSION};
@@ -57,8 +59,13 @@ pub struct StartRun<'a> {
     pub target_version: u32,
     /// The execution that calls.
     pub execution: &'a Name,
-    /// Starts of this kind that one execution may call; none when it is not counted.
+    /// Calls of every kind that one execution may make; none when there is no such bound.
+    pub calls_budget: Option<u32>,
+    /// Starts of this kind that one execution may call; none when there is no such bound. Without either bound nothing is
+    /// counted.
     pub calls_limit: Option<u32>,
+    /// Whether the execution is a batch: it can be revoked, and its progress is recorded.
+    pub batch: bool,
     /// Starts of this kind that the project may make in a UTC day.
     pub day_limit: u32,
     /// What the facts outside the ledger say.
@@ -109,13 +116,22 @@ pub enum Started {
     Conflict,
     /// The key or message names a run of another Process or agent.
     OtherTarget,
-    /// The execution has called as often as it may.
+    /// The execution has made as many calls of every kind as it may. This one was not counted.
+    BudgetExceeded {
+        /// The budget that is spent.
+        limit: u32,
+        /// The calls that are counted: the budget, or more when it was larger before.
+        used: u32,
+    },
+    /// The execution has called starts of this kind as often as it may.
     CallsExceeded,
+    /// The batch is revoked.
+    Revoked,
     /// The project has made as many runs today as it may.
     DayExceeded {
         /// The limit that was met.
         limit: u32,
-        /// Unix milliseconds at which the next UTC day begins.
+        /// Unix milliseconds at which the next UTC day begins, counted from the newest day that anything was started on.
         resets_at_ms: u64,
     },
     /// The verdict was to refuse, and neither message nor key names a run.
@@ -125,72 +141,59 @@ pub enum Started {
 impl Store {
     /// Makes a run, once per message id and once per idempotency key. One round trip, whatever comes of it.
     ///
-    /// Checked in this order: calls of the execution, message id, key (identity, then target), verdict, day. A refusal writes
-    /// nothing but the call; a call counts once per message id.
+    /// Checked in this order: batch revoked (a message that has made a run is told it all the same), calls of the execution
+    /// (all, then those of this kind), message id, key (identity, then target), verdict, day. A refusal writes nothing but
+    /// the call and the progress of the batch; both count once per message id. Days never run backwards: after a step back
+    /// of the clock the newest day goes on being filled.
     ///
     /// # Errors
     /// After [`StoreError::Unavailable`] with `maybe_written` the run may exist; the same start again finds it.
     pub async fn start_run(&self, start: &StartRun<'_>) -> Result<Started, StoreError> {
         check(start)?;
-        let keys = self.start_keys(start);
-        let args = self.start_args(start);
+        let find = start.find();
+        let (keys, args) = (self.start_keys(start, &find), self.start_args(start, &find));
         let lua = &self.scripts().run_start;
         let value = self.run_script(Operation::StartRun, lua, &keys, args).await?;
         let (tag, mut reply) = Reply::open("run_start", value)?;
         let run = start.run_id;
         Ok(match tag.as_str() {
             "created" => Started::Created { run },
-            "replayed" => match (reply.parsed()?, reply.word(RunState::from_word)?) {
-                // The first answer to this very call was lost.
-                (made, _) if made == run => Started::Created { run },
-                (run, state) => Started::Replayed { run, state },
-            },
-            "duplicate" => {
-                Started::Duplicate { run: reply.parsed()?, state: reply.word(RunState::from_word)? }
-            }
-            "conflict" => Started::Conflict,
-            "other_target" => Started::OtherTarget,
-            "calls_exceeded" => Started::CallsExceeded,
             "day_exceeded" => {
                 Started::DayExceeded { limit: start.day_limit, resets_at_ms: reply.parsed()? }
             }
             "refused" => Started::Refused,
-            _ => return reply.unknown(),
+            tag => match find.told(tag, &mut reply)? {
+                // The first answer to this very call was lost.
+                Started::Replayed { run: made, .. } if made == run => Started::Created { run },
+                told => told,
+            },
         })
     }
 
-    fn start_keys(&self, start: &StartRun<'_>) -> Vec<String> {
+    fn start_keys(&self, start: &StartRun<'_>, find: &FindStart<'_>) -> Vec<String> {
         let StartRun { run_id, workspace, project, .. } = *start;
         let (keys, shard) = (self.keys(), run_id.shard());
-        let mut names = vec![
+        let own = [
             keys.run(run_id),
-            keys.message(shard, workspace, project, start.message_id),
-            keys.execution(run_id, workspace, project, start.execution),
             keys.days(shard, workspace, project, run_id.kind()),
             keys.alarms(shard, AlarmSet::from(run_id.kind())),
         ];
-        if let Some(key) = start.key {
-            names.push(keys.key(shard, &Keys::key_ref(workspace, project, key)));
-        }
-        names
+        find.keys(keys, own)
     }
 
-    fn start_args(&self, start: &StartRun<'_>) -> Args {
+    fn start_args(&self, start: &StartRun<'_>, find: &FindStart<'_>) -> Args {
         let kind = start.run_id.kind();
-        let args = Args::default()
+        let args = find
+            .args(OWN_KEYS)
             .with(start.run_id)
-            .with(start.message_id)
-            .with(start.calls_limit.map_or(String::new(), |limit| limit.to_string()))
-            .with(start.identity)
-            .with(kind)
-            .with(start.target)
             .with(start.day_limit)
             .flag(start.verdict == Verdict::Accept)
             .millis(self.inner.timings.alarm_unclaimed)
-            .millis(RETENTION)
             .millis(EXECUTION_MEMORY)
             .millis(MESSAGE_ID_MEMORY)
-            .millis(DAY_COUNTER_MEMORY);
+            .millis(DAY_COUNTER_MEMORY)
+            .millis(BATCH_MEMORY)
+            .with(BATCH_IDS_MAX);
         let outcome = start.outcome.map_or(OutcomeState::NONE, |_| OutcomeState::PENDING);
         args.field("v", RUN_VERSION)
             .field("workspace", start.workspace)
@@ -220,6 +223,28 @@ impl Store {
     }
 }
 
+/// Keys of a start that looking for it does not need: the run, the days and the alarms.
+const OWN_KEYS: usize = 3;
+
+impl<'a> StartRun<'a> {
+    /// What is looked for before anything is decided.
+    fn find(&self) -> FindStart<'a> {
+        FindStart {
+            workspace: self.workspace,
+            project: self.project,
+            kind: self.run_id.kind(),
+            message_id: self.message_id,
+            key: self.key,
+            identity: self.identity,
+            target: self.target,
+            execution: self.execution,
+            calls_budget: self.calls_budget,
+            calls_limit: self.calls_limit,
+            batch: self.batch,
+        }
+    }
+}
+
 fn check(start: &StartRun<'_>) -> Result<(), StoreError> {
     check_shard(start.run_id.shard(), start.workspace.as_str())?;
     check_size(start.input, RUN_INPUT_BYTES_MAX, "the input is larger than 128 KiB")?;
@@ -231,5 +256,5 @@ fn check(start: &StartRun<'_>) -> Result<(), StoreError> {
     // A character has at most four bytes.
     check_size(start.instance_name, 4 * INSTANCE_NAME_CHARS_MAX, "the instance name is too long")?;
     check_size(start.traceparent, 128, "the trace context is too long")?;
-    check_size(Some(start.identity), 256, "the identity is too long")
+    check_size(Some(start.identity), IDENTITY_BYTES_MAX, "the identity is too long")
 }

@@ -120,7 +120,9 @@ fn command<'a>(
         target: &start.process,
         target_version: plan.map_or(0, |plan| plan.version),
         execution: &claims.execution,
+        calls_budget: None,
         calls_limit: plan.map_or(Some(u32::MAX), |plan| plan.calls_limit),
+        batch: false,
         day_limit: plan.map_or(PROCESS_STARTS_PER_DAY, |plan| plan.day_limit),
         verdict: if plan.is_some() { Admission::Accept } else { Admission::Refuse },
         user: claims.user.as_ref(),
@@ -207,7 +209,13 @@ fn refusal(started: &Started, admission: Option<ErrorBody>) -> ErrorBody {
             .with("limit", *limit)
             .with("per", "day")
             .with("resetsAt", *resets_at_ms),
-        Started::Refused
+        // Not answered to a start without a budget that is not of a batch.
+        Started::BudgetExceeded { limit, used } => ErrorBody::new(ErrorCode::RateLimited)
+            .with("budget", "capabilityCalls")
+            .with("limit", *limit)
+            .with("used", *used),
+        Started::Revoked
+        | Started::Refused
         | Started::Created { .. }
         | Started::Replayed { .. }
         | Started::Duplicate { .. } => admission.unwrap_or_else(|| ErrorBody::retryable(false)),

@@ -77,9 +77,10 @@ async fn starts_are_counted_by_the_utc_day_of_the_ledger() {
     to(midnight + 5_000).await;
     world.run(&request.again()).await;
     assert!(matches!(world.start(&request.again()).await, Started::DayExceeded { .. }));
-    // Back over midnight: the day before is as full as it was.
+    // Back over midnight: the new day has begun and stays.
     to(midnight - 5_000).await;
     let answer = world.start(&request.again()).await;
+    let resets_at_ms = resets_at_ms + DAY_MS.unsigned_abs();
     assert_eq!(answer, Started::DayExceeded { limit: 1, resets_at_ms });
     world.end().await;
 }

@@ -8,6 +8,8 @@
 )]
 
 mod alarms;
+mod batches;
+mod calls;
 mod catalog;
 mod clock;
 mod faults;

@@ -195,7 +195,7 @@ async fn a_refusal_writes_nothing_but_the_call() {
         .query_async(&mut raw)
         .await
         .unwrap();
-    assert_eq!(keys, [world.key_name("exec:acme:crm:exec-1:process")]);
+    assert_eq!(keys, [world.key_name("calls:acme:crm:exec-1")]);
     // The key is free for a start that is admitted.
     world.run(&Request { verdict: Verdict::Accept, ..refused.again() }).await;
     world.end().await;

@@ -1,0 +1,49 @@
+#!lua
+-- Put between `start_look.lua` and `run_start.lua`: counts a start once per message id. Not a script of its own.
+--
+-- KEYS and ARGV as for `start_look.lua`; the keys of a batch follow its `revoked`:
+--   batch      hash: accepted, refused, first_at, last_at
+--   batch ids  sorted set, by time: `a:<message>` that was told a run of somebody's key, `r:<message>` that was refused.
+--              What made a run is not in it: `message` remembers that.
+--
+-- Returns nothing; defines `count_call` and `count_in_batch`. Both read before they write.
+
+-- Counts the call of the execution. Beyond the budget nothing is counted; beyond the limit of a kind only the budget is
+-- used.
+local function count_call(tag, memory)
+  if calls.total == nil or tag == "revoked" or tag == "budget_exceeded" then return end
+  local kind = ARGV[3]
+  if tag == "calls_exceeded" then
+    if calls.counted_as or not calls.budget then return end
+    kind = "over"
+  end
+  if calls.counted_as == kind then return end
+  local total = calls.counted_as and calls.total or calls.total + 1
+  redis.call("HSET", KEYS[2], calls.mark, kind, "total", int(total))
+  if kind ~= "over" then redis.call("HSET", KEYS[2], kind, int(calls.of_kind + 1)) end
+  if calls.total == 0 then redis.call("PEXPIRE", KEYS[2], memory) end
+end
+
+-- Counts the message in the progress of its batch: as accepted when it has a run, else as refused until it has one.
+local function count_in_batch(tag, memory, most)
+  if not revoked_key or tag == "replayed" then return end
+  local batch, ids = KEYS[ARGV[9] + 1], KEYS[ARGV[9] + 2]
+  local accepted, refused = "a:" .. ARGV[1], "r:" .. ARGV[1]
+  local was_refused = redis.call("ZSCORE", ids, refused)
+  local good = tag == "created" or tag == "duplicate"
+  if redis.call("ZSCORE", ids, accepted) or (was_refused and not good) then return end
+  local first_at = redis.call("HGET", batch, "first_at") or int(now)
+
+  if was_refused then
+    redis.call("ZREM", ids, refused)
+    redis.call("HINCRBY", batch, "refused", -1)
+  end
+  redis.call("HINCRBY", batch, good and "accepted" or "refused", 1)
+  redis.call("HSET", batch, "first_at", first_at, "last_at", int(now))
+  redis.call("PEXPIRE", batch, memory)
+  if tag ~= "created" then
+    redis.call("ZADD", ids, int(now), good and accepted or refused)
+    redis.call("ZREMRANGEBYRANK", ids, 0, -1 - most)
+  end
+  redis.call("PEXPIRE", ids, memory)
+end
