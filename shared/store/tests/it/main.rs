@@ -8,12 +8,14 @@
 )]
 
 mod alarms;
+mod at_random;
 mod batches;
 mod calls;
 mod catalog;
 mod clock;
 mod faults;
 mod finishing;
+mod held_keys;
 mod holding;
 mod inbox;
 mod model;
