@@ -116,7 +116,7 @@ async fn a_run_that_kills_its_runner_again_and_again_is_given_up_and_its_neighbo
     let jobs = Jobs::take(&fleet.broker, workspace, name, true);
     let mut poison = runfleet_tests::start(&json!({"amount": 1}));
     poison.instance_name = Some("poison".into());
-    let started = fleet.client()?.start_process(&poison).await?;
+    let started = fleet.client()?.processes().start_with(&poison).await?;
     let run: runfleet_domain::RunId = started.instance_id.parse()?;
     let job = loop {
         // Each life of the runner ends where the run is taken up, first in the open, then in quarantine.

@@ -1,11 +1,14 @@
 //! RabbitMQ and Redis restarted in the middle of the work, and messages lost for good.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use runfleet_client::{Error, ProcessStartOptions};
 use runfleet_domain::RunId;
 use runfleet_testkit::wait_until;
 use runfleet_tests::{BOUND, Fleet, Jobs, Options, OwnServers, project};
+
+use serde_json::json;
 
 use crate::load::{all_ended_once, start_many};
 
@@ -76,5 +79,31 @@ async fn every_queue_emptied_costs_time_and_nothing_else() -> Result<()> {
     fleet.purge("completion-dispatcher.interactive").await?;
     fleet.spawn("completion-dispatcher", None)?;
     all_ended_once(&fleet, &jobs, &runs).await?;
+    fleet.remove().await
+}
+
+fn options() -> Result<ProcessStartOptions, Error> {
+    ProcessStartOptions::default().input(&json!({"amount": 120}))
+}
+
+/// CG-126, CG-127
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ledger_that_hangs_is_told_in_time_and_the_retry_completes_that_start() -> Result<()> {
+    let servers = OwnServers::start()?;
+    let (fleet, _jobs) = fleet_on(&servers).await?;
+    let client = fleet.client()?.deadline(Duration::from_secs(3));
+    client.processes().start("approve-discount", options()?).await?;
+    let keyed = || Ok::<_, Error>(options()?.idempotency_key("order:7"));
+    let frozen = servers.freeze_redis()?;
+    let begun = Instant::now();
+    let error = client.processes().start("approve-discount", keyed()?).await.unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(matches!(&error, Error::Retryable(_)), "{error}");
+    assert!(error.writes_may_have_completed(), "the script may be on its way");
+    drop(frozen);
+    let patient = fleet.client()?;
+    let first = patient.processes().start("approve-discount", keyed()?).await?;
+    let second = patient.processes().start("approve-discount", keyed()?).await?;
+    assert_eq!(first.instance_id, second.instance_id);
     fleet.remove().await
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use runfleet_client::ClientError;
+use runfleet_client::Error;
 use runfleet_contracts::claims::Source;
 use runfleet_contracts::message::ProcessCompletion;
 use runfleet_contracts::request::{OutcomeJob, ProcessStart};
@@ -24,11 +24,9 @@ fn jobs(fleet: &Fleet) -> Jobs {
 }
 
 /// The refusal that a call must have got.
-fn refusal<T: std::fmt::Debug>(answer: Result<T, ClientError>) -> ErrorBody {
-    match answer {
-        Err(ClientError::Refused(error)) => error,
-        other => panic!("not refused: {other:?}"),
-    }
+fn refusal<T: std::fmt::Debug>(answer: Result<T, Error>) -> ErrorBody {
+    let error = answer.unwrap_err();
+    error.body().unwrap_or_else(|| panic!("not a refusal: {error:?}")).clone()
 }
 
 async fn outcome(jobs: &Jobs, instance_id: &str) -> Result<ProcessCompletion> {
@@ -43,7 +41,7 @@ async fn a_run_ends_with_its_outcome_in_the_projects_job() -> Result<()> {
     let jobs = jobs(&fleet);
     let client = fleet.client()?;
     for (amount, approved) in [(120, true), (20_000, false)] {
-        let started = client.start_process(&start(&json!({"amount": amount}))).await?;
+        let started = client.processes().start_with(&start(&json!({"amount": amount}))).await?;
         assert!(!started.duplicate);
         let completion = outcome(&jobs, &started.instance_id).await?;
         let output: Value =
@@ -52,7 +50,7 @@ async fn a_run_ends_with_its_outcome_in_the_projects_job() -> Result<()> {
         assert_eq!(completion.process.state, "COMPLETED");
         assert_eq!(completion.process.process_info_id, "approve-discount");
         assert_eq!(completion.payload.context("no echo")?.get(), r#"{"order":7}"#);
-        let state = client.get_process(&started.instance_id).await?;
+        let state = client.processes().get(&started.instance_id).await?;
         assert_eq!(state.state, "COMPLETED");
         assert!(state.started_at.is_some() && state.finished_at >= state.started_at);
         assert_eq!(completion.process.finished_at, state.finished_at);
@@ -68,7 +66,7 @@ async fn the_outcome_job_continues_chain_and_budget_of_its_caller() -> Result<()
     claims.user = Some("ada".parse()?);
     (claims.hops, claims.chain, claims.depth) = (7, 3, 1);
     let client = fleet.client()?.token(fleet.token(&claims)?);
-    let started = client.start_process(&start(&json!({"amount": 1}))).await?;
+    let started = client.processes().start_with(&start(&json!({"amount": 1}))).await?;
     let run_id: RunId = started.instance_id.parse()?;
     let job = jobs.wait(run_id.outcome_job(), BOUND).await?;
     assert_eq!((job.hops, job.chain, job.depth, job.attempt), (5, 4, 1, 1));
@@ -84,7 +82,7 @@ async fn an_outcome_that_the_budget_does_not_reach_is_dropped_with_its_reason() 
     let mut claims = fleet.claims();
     claims.hops = 1;
     let client = fleet.client()?.token(fleet.token(&claims)?);
-    let started = client.start_process(&start(&json!({"amount": 1}))).await?;
+    let started = client.processes().start_with(&start(&json!({"amount": 1}))).await?;
     let run_id: RunId = started.instance_id.parse()?;
     wait_until("the outcome is dropped", BOUND, || async {
         let record = fleet.store.load_run(run_id).await?.context("no run")?;
@@ -102,16 +100,16 @@ async fn one_key_is_one_run_and_belongs_to_its_identity() -> Result<()> {
     let client = fleet.client()?;
     let mut options = start(&json!({"amount": 1}));
     options.idempotency_key = Some("order:7".into());
-    let first = client.start_process(&options).await?;
+    let first = client.processes().start_with(&options).await?;
     let mut other_options = options.clone();
     other_options.instance_name = Some("other options are not compared".into());
-    let second = client.start_process(&other_options).await?;
+    let second = client.processes().start_with(&other_options).await?;
     assert_eq!((second.duplicate, &second.instance_id), (true, &first.instance_id));
 
     let mut claims = fleet.claims();
     claims.user = Some("ada".parse()?);
     let ada = client.clone().token(fleet.token(&claims)?);
-    let conflict = refusal(ada.start_process(&options).await);
+    let conflict = refusal(ada.processes().start_with(&options).await);
     assert_eq!(conflict.code, ErrorCode::IdempotencyConflict);
     assert!(
         !serde_json::to_string(&conflict)?.contains(&first.instance_id),
@@ -124,7 +122,7 @@ async fn one_key_is_one_run_and_belongs_to_its_identity() -> Result<()> {
         input: Some(serde_json::value::to_raw_value(&json!({"limit": 1}))?),
         ..options
     };
-    assert_eq!(refusal(client.start_process(&options).await).code, ErrorCode::Validation);
+    assert_eq!(refusal(client.processes().start_with(&options).await).code, ErrorCode::Validation);
     fleet.remove().await
 }
 
@@ -160,7 +158,7 @@ async fn a_long_process_is_executed_in_slices() -> Result<()> {
         idempotency_key: None,
         on_complete: Some(OutcomeJob { job: "count_done".into(), payload: None }),
     };
-    let started = client.start_process(&options).await?;
+    let started = client.processes().start_with(&options).await?;
     let completion = outcome(&jobs, &started.instance_id).await?;
     assert_eq!(completion.process.state, "COMPLETED");
     assert!(completion.payload.is_none(), "no echo was given");
@@ -183,8 +181,9 @@ async fn a_refused_start_leaves_nothing_behind() -> Result<()> {
         options
     };
     let unknown = with(&|options| options.process_info_id = "nothing".into());
-    assert_eq!(refusal(client.start_process(&unknown).await).code, ErrorCode::NotFound);
-    let input = refusal(client.start_process(&with(&|options| options.input = None)).await);
+    assert_eq!(refusal(client.processes().start_with(&unknown).await).code, ErrorCode::NotFound);
+    let input =
+        refusal(client.processes().start_with(&with(&|options| options.input = None)).await);
     assert_eq!(
         (input.code, input.details["field"].as_str()),
         (ErrorCode::Validation, Some("input.amount"))
@@ -192,30 +191,33 @@ async fn a_refused_start_leaves_nothing_behind() -> Result<()> {
     let job = with(&|options| {
         options.on_complete = Some(OutcomeJob { job: "nothing".into(), payload: None });
     });
-    assert_eq!(refusal(client.start_process(&job).await).details["field"], "onComplete.job");
+    assert_eq!(
+        refusal(client.processes().start_with(&job).await).details["field"],
+        "onComplete.job"
+    );
 
     let mut claims = fleet.claims();
     claims.source = Source::TriggerBefore;
     let trigger = client.clone().token(fleet.token(&claims)?);
     assert_eq!(
-        refusal(trigger.start_process(&with(&|_| {})).await).details["reason"],
+        refusal(trigger.processes().start_with(&with(&|_| {})).await).details["reason"],
         "TRIGGER_READ_ONLY"
     );
     let forged = client.clone().token("a.b.c".to_owned().into());
     assert_eq!(
-        refusal(forged.start_process(&with(&|_| {})).await).details["reason"],
+        refusal(forged.processes().start_with(&with(&|_| {})).await).details["reason"],
         "TOKEN_INVALID"
     );
     let mut claims = fleet.claims();
     claims.exp = 1;
     let expired = client.clone().token(fleet.token(&claims)?);
     assert_eq!(
-        refusal(expired.start_process(&with(&|_| {})).await).details["reason"],
+        refusal(expired.processes().start_with(&with(&|_| {})).await).details["reason"],
         "TOKEN_EXPIRED"
     );
 
     // The key is still free: the first good start with it makes a run.
-    assert!(!client.start_process(&with(&|_| {})).await?.duplicate);
+    assert!(!client.processes().start_with(&with(&|_| {})).await?.duplicate);
     fleet.remove().await
 }
 
@@ -223,7 +225,7 @@ async fn a_refused_start_leaves_nothing_behind() -> Result<()> {
 async fn a_project_starts_no_more_than_its_day_allows() -> Result<()> {
     let fleet = Fleet::start(Options { starts_per_day: Some(5), ..Options::default() }).await?;
     let client = fleet.client()?;
-    let calls: Vec<_> = (0..20).map(|_| client.start_process(&GOOD)).collect();
+    let calls: Vec<_> = (0..20).map(|_| client.processes().start_with(&GOOD)).collect();
     let answers = futures_util::future::join_all(calls).await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 5);
     for answer in answers.into_iter().filter(Result::is_err) {
@@ -247,7 +249,7 @@ async fn an_execution_starts_no_more_than_it_may() -> Result<()> {
     claims.source = Source::Script;
     let client = fleet.client()?.token(fleet.token(&claims)?);
     let answers =
-        futures_util::future::join_all((0..25).map(|_| client.start_process(&GOOD))).await;
+        futures_util::future::join_all((0..25).map(|_| client.processes().start_with(&GOOD))).await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 20);
     fleet.remove().await
 }
@@ -256,17 +258,17 @@ async fn an_execution_starts_no_more_than_it_may() -> Result<()> {
 async fn a_run_of_another_project_is_not_found() -> Result<()> {
     let fleet = fleet().await?;
     let client = fleet.client()?;
-    let started = client.start_process(&GOOD).await?;
+    let started = client.processes().start_with(&GOOD).await?;
     let mut claims = fleet.claims();
     claims.workspace = "elsewhere".parse()?;
     let stranger = client.clone().token(fleet.token(&claims)?);
     // Another workspace has no policy here at all.
     assert_eq!(
-        refusal(stranger.get_process(&started.instance_id).await).code,
+        refusal(stranger.processes().get(&started.instance_id).await).code,
         ErrorCode::PermissionDenied
     );
     for id in ["PI0000000000000000000000000000", "nonsense", ""] {
-        let error = refusal(client.get_process(id).await);
+        let error = refusal(client.processes().get(id).await);
         assert_eq!(
             (error.code, error.details["resource"].as_str()),
             (ErrorCode::NotFound, Some("process_instance"))
@@ -276,21 +278,11 @@ async fn a_run_of_another_project_is_not_found() -> Result<()> {
 }
 
 #[tokio::test]
-async fn agents_are_refused_clearly_until_they_are_there() -> Result<()> {
-    let fleet = fleet().await?;
-    let client = fleet.client()?;
-    let body = br#"{"operation":"agents.start","payload":{"agentId":"a","instruction":"x"}}"#;
-    let answer: Value = serde_json::from_slice(&client.send("m".into(), body.to_vec()).await?)?;
-    assert_eq!(answer["error"]["code"], "AGENTS_DISABLED");
-    fleet.remove().await
-}
-
-#[tokio::test]
 async fn the_alarm_of_a_lost_wake_up_brings_the_run_to_its_end() -> Result<()> {
     let mut fleet =
         Fleet::start(Options { without: vec!["process-runner"], ..Options::default() }).await?;
     let jobs = jobs(&fleet);
-    let started = fleet.client()?.start_process(&GOOD).await?;
+    let started = fleet.client()?.processes().start_with(&GOOD).await?;
     wait_until("the wake-up is on the queue", BOUND, || async {
         Ok((fleet.depth("process-runner.interactive").await? == 1).then_some(()))
     })
@@ -310,21 +302,13 @@ async fn a_job_that_was_applied_a_moment_ago_gets_its_outcome() -> Result<()> {
     let jobs = jobs(&fleet);
     let client = fleet.client()?;
     // Now both workers have the catalog in memory.
-    let started = client.start_process(&GOOD).await?;
+    let started = client.processes().start_with(&GOOD).await?;
     outcome(&jobs, &started.instance_id).await?;
     fleet.declare_job("brand_new").await?;
     let mut options = GOOD.clone();
     options.on_complete = Some(OutcomeJob { job: "brand_new".into(), payload: None });
-    let error = refusal(client.start_process(&options).await);
-    assert_eq!(
-        error.details["field"], "onComplete.job",
-        "start-intake refuses what it does not know"
-    );
-    // A start-intake that was started later knows the job; the dispatcher has to ask.
-    let mut fleet = fleet;
-    fleet.stop("start-intake").await?;
-    fleet.spawn("start-intake", None)?;
-    let started = client.start_process(&options).await?;
+    // Both workers have to ask the ledger before they say no.
+    let started = client.processes().start_with(&options).await?;
     let completion = outcome(&jobs, &started.instance_id).await?;
     assert_eq!(completion.process.state, "COMPLETED");
     fleet.remove().await
@@ -345,7 +329,7 @@ async fn no_secret_reaches_a_log() -> Result<()> {
         job: "discount_decided".into(),
         payload: Some(serde_json::value::to_raw_value("canary-7f3a")?),
     });
-    let started = client.start_process(&options).await?;
+    let started = client.processes().start_with(&options).await?;
     outcome(&jobs, &started.instance_id).await?;
     let token = fleet.token(&fleet.claims())?;
     let logs = fleet.logs();

@@ -121,6 +121,7 @@ fn a_file_is_short_enough_to_hold_in_the_head() {
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
         let lines = code.lines().count();
         let limit = if path.starts_with("tests")
+            || path.ends_with("tests.rs")
             || path.components().any(|part| part.as_os_str() == "tests")
         {
             700
@@ -136,7 +137,8 @@ fn every_script_states_its_contract() {
     let scripts = files("shared/store/src/lua", &[".lua"]);
     assert!(!scripts.is_empty());
     // Parts of every script, not scripts.
-    let parts = ["prelude.lua", "clock.lua", "skewed_clock.lua"];
+    let parts =
+        ["prelude.lua", "clock.lua", "skewed_clock.lua", "start_look.lua", "start_count.lua"];
     for path in scripts.iter().filter(|path| !parts.iter().any(|part| path.ends_with(part))) {
         let text = read(path);
         for word in ["KEYS", "ARGV", "Returns"] {

@@ -5,7 +5,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use runfleet_testkit::Servers;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+/// A process that stands still until this is dropped.
+pub struct Frozen(Pid);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::CONT);
+    }
+}
 
 /// Stopped when dropped.
 pub struct OwnServers {
@@ -48,6 +58,16 @@ impl OwnServers {
     /// Starts Redis again.
     pub fn start_redis(&self) -> Result<()> {
         self.call("start-redis", &[])
+    }
+
+    /// Redis takes nothing and answers nothing until the result is dropped; its connections stay.
+    pub fn freeze_redis(&self) -> Result<Frozen> {
+        let file = self.dir.path().join("redis/pid");
+        let text = std::fs::read_to_string(&file).context("reading the process id of Redis")?;
+        let pid = text.split_whitespace().next().unwrap_or_default().parse()?;
+        let pid = Pid::from_raw(pid).context("a process id")?;
+        kill_process(pid, Signal::STOP)?;
+        Ok(Frozen(pid))
     }
 
     fn call(&self, verb: &str, options: &[&str]) -> Result<()> {

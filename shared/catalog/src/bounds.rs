@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 /// Largest document file and largest BPMN file, in bytes.
 pub const FILE_BYTES_MAX: usize = 1_048_576;
 
-/// Documents of one bundle, files of one bundle, and projects and Processes of one workspace together.
+/// Documents of one bundle, files of one bundle, and projects, Processes and agents of one workspace together.
 pub const DOCUMENTS_MAX: usize = 1_000;
 
 /// Jobs of one project.
@@ -31,6 +31,33 @@ pub(crate) const DEPTH_MAX: usize = 32;
 
 /// Values of one file, so that repeated anchors cannot multiply it.
 pub(crate) const NODES_MAX: usize = 100_000;
+
+/// What an agent is for, in characters.
+pub(crate) const DESCRIPTION_CHARS_MAX: usize = 2_000;
+
+/// The name of a model, in characters.
+pub(crate) const MODEL_CHARS_MAX: usize = 128;
+
+/// Models in a price table.
+pub(crate) const PRICES_MAX: usize = 200;
+
+/// Credits of a workspace, a limit of an agent, or a price.
+pub(crate) const CREDITS: RangeInclusive<u32> = 0..=1_000_000_000;
+
+/// Versions of a project whose approved policy is kept.
+pub(crate) const POLICIES_MAX: usize = 20;
+
+/// What a project may set for the calls of one execution.
+pub(crate) const CAPABILITY_CALLS: RangeInclusive<u32> = 1..=100_000;
+
+/// What a project may set for automation steps.
+pub(crate) const HOPS: RangeInclusive<u32> = 1..=100;
+
+/// What a project may set for levels of agents that start agents.
+pub(crate) const AGENT_DEPTH: RangeInclusive<u32> = 1..=10;
+
+/// What a project may set for links of a job chain.
+pub(crate) const JOB_CHAIN: RangeInclusive<u32> = 1..=1_000_000;
 
 /// One attempt of a job, in milliseconds.
 pub(crate) const JOB_TIMEOUT_MS: RangeInclusive<u32> = 1_000..=60_000;

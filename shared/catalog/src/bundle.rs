@@ -1,10 +1,10 @@
-//! A validated set of documents: exactly one workspace, and projects and Processes of different names.
+//! A validated set of documents: exactly one workspace, and projects, Processes and agents of different names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use runfleet_domain::Name;
 
-use crate::model::{Person, ProcessState, Project, Workspace};
+use crate::model::{AgentDefinition, Person, ProcessState, Project, Workspace};
 use crate::summary::ProcessSummary;
 
 /// What one apply brings.
@@ -18,6 +18,10 @@ pub struct Bundle {
     pub projects: BTreeMap<Name, Project>,
     /// Processes by name.
     pub processes: BTreeMap<Name, BundleProcess>,
+    /// Agents by name; their version is not counted yet.
+    pub agents: BTreeMap<Name, AgentDefinition>,
+    /// Projects whose policy is not approved: it has no effect.
+    pub unapproved: BTreeSet<Name>,
 }
 
 /// A Process as a bundle brings it, before it has a version.

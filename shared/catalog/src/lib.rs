@@ -4,6 +4,8 @@
 //! [`Snapshot`] that is stored and cached by the workers. Only [`load`] touches files. Nothing here stores anything, knows
 //! the Process engine or decides about a single start beyond answering questions about what was declared.
 
+mod admission;
+mod approval;
 mod bounds;
 mod bundle;
 mod digest;
@@ -12,7 +14,6 @@ mod merge;
 mod mistake;
 mod model;
 mod node;
-mod policy;
 mod reader;
 mod snapshot;
 mod spec;
@@ -23,8 +24,10 @@ pub use bundle::{Bundle, BundleProcess};
 pub use load::load;
 pub use merge::{Change, Changed, Changes, Definition, MergeError, Merged};
 pub use mistake::{Mistake, Mistakes};
-pub use model::{Grant, Job, Limits, Person, ProcessDefinition, ProcessState, Project, Workspace};
-pub use policy::{AgentPolicy, Policy, ProcessPolicy, Refusal, Selector, SelectorMode};
+pub use model::{
+    AgentDefinition, ApprovedPolicy, Billing, CapabilityCalls, Grant, Job, Limits, Person, Price,
+    ProcessDefinition, ProcessState, Project, Workspace,
+};
 pub use snapshot::{FORMAT, Snapshot, SnapshotError};
 pub use summary::{
     InputProblem, ProcessCheck, ProcessKind, ProcessProblem, ProcessSummary, Variable, VariableType,

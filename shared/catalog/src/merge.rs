@@ -5,10 +5,11 @@ use std::fmt;
 
 use runfleet_domain::Name;
 
+use crate::approval;
 use crate::bounds::DOCUMENTS_MAX;
 use crate::bundle::{Bundle, BundleProcess};
 use crate::digest::sha256;
-use crate::model::{Grant, ProcessDefinition, Workspace};
+use crate::model::{ProcessDefinition, Workspace};
 use crate::snapshot::{FORMAT, Snapshot};
 
 /// The result of a merge. Store the definitions before the snapshot that names them.
@@ -42,23 +43,25 @@ pub enum MergeError {
     #[error("the bundle and the snapshot belong to different workspaces")]
     OtherWorkspace,
     /// More would be declared than a workspace may hold.
-    #[error("a workspace may declare at most {DOCUMENTS_MAX} projects and Processes together")]
+    #[error(
+        "a workspace may declare at most {DOCUMENTS_MAX} projects, Processes and agents together"
+    )]
     TooMuch,
-    /// A Process has no version left.
-    #[error("a Process has reached its last version")]
+    /// A Process or agent has no version left.
+    #[error("a Process or agent has reached its last version")]
     NoVersionLeft,
 }
 
 /// What happened to one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// `workspace`, `project` or `process`.
+    /// `workspace`, `project`, `process` or `agent`.
     pub kind: &'static str,
     /// The name of the document.
     pub name: Name,
     /// What happened.
     pub changed: Changed,
-    /// The version of a Process.
+    /// The version of a Process or agent.
     pub version: Option<u32>,
 }
 
@@ -95,9 +98,9 @@ impl Changed {
 /// What a bundle changed, a line for each of its documents when displayed, then warnings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// The workspace, then projects, then Processes, each in the order of their names.
+    /// The workspace, then projects, Processes and agents, each in the order of their names.
     pub list: Vec<Change>,
-    /// References to Processes that are not declared: good sentences, and perhaps misspelt names.
+    /// Policies without effect, and references to what is not declared: good sentences, and perhaps misspelt names.
     pub warnings: Vec<String>,
 }
 
@@ -142,7 +145,11 @@ impl Snapshot {
         );
         snapshot.workspace = bundle.workspace;
         snapshot.people = bundle.people;
-        for (name, project) in bundle.projects {
+        let mut warnings = Vec::new();
+        for (name, mut project) in bundle.projects {
+            let approved = !bundle.unapproved.contains(&name);
+            let before = snapshot.projects.get(&name);
+            warnings.extend(approval::settle(&name, before, &mut project, approved));
             changes.add(
                 "project",
                 &name,
@@ -157,15 +164,32 @@ impl Snapshot {
             changes.add("process", &name, Changed::of(before, &after), Some(after.version));
             snapshot.processes.insert(name, after);
         }
-        if snapshot.projects.len() + snapshot.processes.len() > DOCUMENTS_MAX {
+        for (name, mut agent) in bundle.agents {
+            let before = snapshot.agents.get(&name);
+            let version = before.map_or(0, |before| before.version);
+            agent.version = version;
+            if before != Some(&agent) {
+                agent.version = version.checked_add(1).ok_or(MergeError::NoVersionLeft)?;
+            }
+            changes.add("agent", &name, Changed::of(before, &agent), Some(agent.version));
+            snapshot.agents.insert(name, agent);
+        }
+        let declared = snapshot.projects.len() + snapshot.processes.len() + snapshot.agents.len();
+        if declared > DOCUMENTS_MAX {
             return Err(MergeError::TooMuch);
         }
-        changes.warnings = snapshot.unknown_processes();
+        warnings.extend(snapshot.unknown_names());
+        changes.warnings = warnings;
         snapshot.format = FORMAT;
         if !changes.is_empty() {
             snapshot.revision += 1;
         }
         Ok(Merged { snapshot, definitions, changes })
+    }
+
+    /// What is known about a workspace for which nothing was ever applied.
+    pub fn nothing(id: Name) -> Self {
+        Self::empty(Workspace { id, display_name: None, billing: None, delivery: true })
     }
 
     fn empty(workspace: Workspace) -> Self {
@@ -176,30 +200,43 @@ impl Snapshot {
             people: BTreeMap::new(),
             projects: BTreeMap::new(),
             processes: BTreeMap::new(),
+            agents: BTreeMap::new(),
         }
     }
 
-    /// Names of Processes that a policy or a person's rights hold and nobody declared.
-    fn unknown_processes(&self) -> Vec<String> {
-        let of_projects = self.projects.iter().flat_map(|(project, declared)| {
-            let section = declared.policy.processes.iter();
-            let ids = section.flat_map(|section| &section.processes.ids);
-            ids.map(move |id| (format!("the policy of project {project} names"), id))
-        });
-        let of_people = self.people.iter().flat_map(|(person, declared)| {
-            let ids = match &declared.may_start_processes {
-                Grant::All => None,
-                Grant::Only(ids) => Some(ids),
-            };
-            ids.into_iter()
-                .flatten()
-                .map(move |id| (format!("the rights of person {person} name"), id))
-        });
-        of_projects
-            .chain(of_people)
-            .filter(|(_, id)| !self.processes.contains_key(*id))
-            .map(|(place, id)| format!("{place} the Process {id}, which is not declared"))
-            .collect()
+    /// Names of Processes, agents and people that something refers to and nobody declared.
+    fn unknown_names(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let mut check = |place: String, kind: &str, id: &Name, known: bool| {
+            if !known {
+                warnings.push(format!("{place} the {kind} {id}, which is not declared"));
+            }
+        };
+        for (name, project) in &self.projects {
+            let place = || format!("the policy of project {name} names");
+            for id in project.policy.processes.iter().flat_map(|section| &section.processes.ids) {
+                check(place(), "Process", id, self.processes.contains_key(id));
+            }
+            for id in project.policy.agents.iter().flat_map(|section| &section.agents.ids) {
+                check(place(), "agent", id, self.agents.contains_key(id));
+            }
+        }
+        for (name, person) in &self.people {
+            let place = || format!("the rights of person {name} name");
+            for id in person.may_start_processes.listed() {
+                check(place(), "Process", id, self.processes.contains_key(id));
+            }
+            for id in person.may_use_agents.listed() {
+                check(place(), "agent", id, self.agents.contains_key(id));
+            }
+        }
+        for (name, agent) in &self.agents {
+            if let Some(id) = &agent.runs_as {
+                let place = format!("agent {name} acts as");
+                check(place, "person", id, self.people.contains_key(id));
+            }
+        }
+        warnings
     }
 }
 

@@ -6,7 +6,12 @@ use runfleet_domain::{JobKey, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::policy::{Policy, Refusal};
+use runfleet_domain::limits::{
+    AGENT_DEPTH_MAX, AGENT_STARTS_PER_EXECUTION, CAPABILITY_CALLS, HOPS_START, JOB_CHAIN_MAX,
+    StartLimits,
+};
+use runfleet_domain::policy::Policy;
+
 use crate::summary::{InputProblem, ProcessSummary};
 
 /// A workspace without its people.
@@ -18,6 +23,44 @@ pub struct Workspace {
     /// A name for people, 1 to 250 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
+    /// What it has paid for; without it nothing is limited and every model has a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub billing: Option<Billing>,
+    /// Whether messages can be delivered to people.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub delivery: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+/// What a workspace has paid for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Billing {
+    /// Whether it has an AI plan.
+    pub subscription: bool,
+    /// Credits that are left; none means that they are not limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credits: Option<u32>,
+    /// Models that have a price.
+    pub prices: BTreeMap<String, Price>,
+}
+
+/// What one million tokens cost, in credits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Price {
+    /// Tokens that the model reads.
+    pub input_per_million: u32,
+    /// Tokens that it writes.
+    pub output_per_million: u32,
 }
 
 /// A person of a workspace.
@@ -33,31 +76,46 @@ pub struct Person {
     pub active: bool,
     /// Which Processes the person may start.
     pub may_start_processes: Grant,
+    /// Which agents the person may use: start, and get messages from.
+    #[serde(default, skip_serializing_if = "Grant::is_all")]
+    pub may_use_agents: Grant,
+    /// Whether the person holds an AI Agent seat.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub ai_seat: bool,
 }
 
 /// What somebody was granted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Grant {
     /// Everything.
+    #[default]
     All,
     /// These and nothing else; at most 200.
     Only(BTreeSet<Name>),
 }
 
-impl Person {
-    /// The person's own right to start a Process.
-    pub fn may_start(&self, process: &Name) -> Result<(), Refusal> {
-        if !self.active {
-            return Err(Refusal::PersonNotActive);
+impl Grant {
+    /// Whether it covers `id`.
+    pub fn covers(&self, id: &Name) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(ids) => ids.contains(id),
         }
-        if !self.account {
-            return Err(Refusal::NoAccount);
+    }
+
+    /// The ids of a grant that lists them.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &Name> {
+        match self {
+            Self::All => None,
+            Self::Only(ids) => Some(ids),
         }
-        match &self.may_start_processes {
-            Grant::Only(ids) if !ids.contains(process) => Err(Refusal::NotGranted),
-            Grant::All | Grant::Only(_) => Ok(()),
-        }
+        .into_iter()
+        .flatten()
+    }
+
+    fn is_all(&self) -> bool {
+        *self == Self::All
     }
 }
 
@@ -72,16 +130,46 @@ pub struct Project {
     pub version: String,
     /// The jobs that this version declares; at most 50, no two equal when case is ignored.
     pub jobs: BTreeMap<JobKey, Job>,
-    /// What its code may start.
+    /// What code of this version may start: the policy that was approved for it. Empty when none was, or when the policy is
+    /// disabled.
     pub policy: Policy,
+    /// The newest policies that were approved, by version of the project; at most 20.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub policies: BTreeMap<String, ApprovedPolicy>,
+    /// Whether all of them are switched off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub policy_disabled: bool,
     /// How much.
     pub limits: Limits,
+}
+
+/// The policy that was approved for one version of a project. Code of that version goes on being judged by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovedPolicy {
+    /// Counts the policies that were approved for the project, from 1.
+    pub revision: u32,
+    /// What was approved.
+    pub policy: Policy,
 }
 
 impl Project {
     /// Whether the active version declares the job, spelt exactly so.
     pub fn declares(&self, job: &JobKey) -> bool {
         self.jobs.contains_key(job)
+    }
+
+    /// The policy that judges code of a version; none means the active one. A version for which nothing was approved has none.
+    pub fn policy_for(&self, version: Option<&str>) -> Option<&Policy> {
+        if self.policy_disabled {
+            return None;
+        }
+        match version {
+            Some(version) if version != self.version => {
+                self.policies.get(version).map(|approved| &approved.policy)
+            }
+            Some(_) | None => Some(&self.policy),
+        }
     }
 }
 
@@ -105,8 +193,105 @@ pub struct Limits {
     pub process_starts_per_day: u32,
     /// Process starts of one execution.
     pub process_starts_per_execution: u32,
+    /// Agent starts of one execution.
+    #[serde(default = "Limits::agent_starts")]
+    pub agent_starts_per_execution: u32,
+    /// Calls of every kind of one execution.
+    #[serde(default)]
+    pub capability_calls: CapabilityCalls,
+    /// Automation steps that an execution may have at most.
+    #[serde(default = "Limits::hops")]
+    pub hops: u32,
+    /// Levels of agents that start agents.
+    #[serde(default = "Limits::agent_depth")]
+    pub agent_depth: u32,
+    /// Links of a job chain without an outside event.
+    #[serde(default = "Limits::job_chain")]
+    pub job_chain: u32,
     /// Job runs that may wait or run.
     pub jobs_waiting: u32,
+}
+
+/// Calls of every kind that one execution may make, by what is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CapabilityCalls {
+    /// A route, script, action, inbound webhook or development session.
+    pub route: u32,
+    /// A trigger before a change.
+    pub before_change: u32,
+    /// A trigger after a change.
+    pub after_change: u32,
+    /// A background job, also one that a schedule started.
+    pub job: u32,
+}
+
+impl Default for CapabilityCalls {
+    fn default() -> Self {
+        let runfleet_domain::limits::CapabilityCalls { route, before_change, after_change, job } =
+            CAPABILITY_CALLS;
+        Self { route, before_change, after_change, job }
+    }
+}
+
+impl Limits {
+    fn agent_starts() -> u32 {
+        AGENT_STARTS_PER_EXECUTION
+    }
+
+    fn hops() -> u32 {
+        HOPS_START
+    }
+
+    fn agent_depth() -> u32 {
+        AGENT_DEPTH_MAX
+    }
+
+    fn job_chain() -> u32 {
+        JOB_CHAIN_MAX
+    }
+
+    /// Those that admission and ledger need.
+    pub fn start(&self) -> StartLimits {
+        let CapabilityCalls { route, before_change, after_change, job } = self.capability_calls;
+        StartLimits {
+            process_starts_per_day: self.process_starts_per_day,
+            process_starts_per_execution: self.process_starts_per_execution,
+            agent_starts_per_execution: self.agent_starts_per_execution,
+            capability_calls: runfleet_domain::limits::CapabilityCalls {
+                route,
+                before_change,
+                after_change,
+                job,
+            },
+            hops: self.hops,
+            agent_depth: self.agent_depth,
+        }
+    }
+}
+
+/// An agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentDefinition {
+    /// A name for people, 1 to 250 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    /// What it is for, 1 to 2,000 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether it can be started.
+    pub state: ProcessState,
+    /// Counts the definitions that were applied and differed, from 1.
+    pub version: u32,
+    /// The model, as the price table names it.
+    pub model: String,
+    /// Credits that the agent may use in all; none means no limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credit_limit: Option<u32>,
+    /// The person as whom it acts when nobody started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_as: Option<Name>,
 }
 
 /// A Process and its newest version.
@@ -138,7 +323,14 @@ impl ProcessDefinition {
     }
 }
 
-/// Whether a Process can be started.
+impl AgentDefinition {
+    /// Whether it can be started; to callers an inactive agent does not exist.
+    pub fn is_active(&self) -> bool {
+        self.state == ProcessState::Active
+    }
+}
+
+/// Whether a Process or agent can be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ProcessState {
@@ -146,30 +338,4 @@ pub enum ProcessState {
     Active,
     /// It cannot; runs that have begun go on.
     Inactive,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn person(account: bool, active: bool, may_start_processes: Grant) -> Person {
-        Person { name: None, account, active, may_start_processes }
-    }
-
-    /// CG-013, CG-014
-    #[test]
-    fn a_person_needs_an_account_and_the_right_to_start_the_process() {
-        let process: Name = "p".parse().unwrap();
-        let only = |ids: &[&str]| Grant::Only(ids.iter().map(|id| id.parse().unwrap()).collect());
-        for (person, expected) in [
-            (person(true, true, Grant::All), Ok(())),
-            (person(true, true, only(&["p"])), Ok(())),
-            (person(true, true, only(&[])), Err(Refusal::NotGranted)),
-            (person(true, true, only(&["q"])), Err(Refusal::NotGranted)),
-            (person(false, true, Grant::All), Err(Refusal::NoAccount)),
-            (person(true, false, Grant::All), Err(Refusal::PersonNotActive)),
-        ] {
-            assert_eq!(person.may_start(&process), expected, "{person:?}");
-        }
-    }
 }

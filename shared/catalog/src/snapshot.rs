@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use runfleet_domain::Name;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Person, ProcessDefinition, Project, Workspace};
-use crate::policy::Refusal;
+use crate::model::{AgentDefinition, Person, ProcessDefinition, Project, Workspace};
 
 /// The format of stored snapshots that this code writes. Raise it when an older reader would misread a newer snapshot; a new
 /// field that older readers may ignore does not need it.
@@ -28,6 +27,9 @@ pub struct Snapshot {
     pub projects: BTreeMap<Name, Project>,
     /// Processes by name.
     pub processes: BTreeMap<Name, ProcessDefinition>,
+    /// Agents by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<Name, AgentDefinition>,
 }
 
 /// Why a stored snapshot cannot be used.
@@ -75,8 +77,8 @@ impl Snapshot {
         self.people.get(id)
     }
 
-    /// A person's own right to start a Process; somebody whom the workspace does not know has none.
-    pub fn person_may_start(&self, person: &Name, process: &Name) -> Result<(), Refusal> {
-        self.person(person).ok_or(Refusal::PersonNotActive)?.may_start(process)
+    /// An agent, active or not.
+    pub fn agent(&self, id: &Name) -> Option<&AgentDefinition> {
+        self.agents.get(id)
     }
 }

@@ -1,5 +1,6 @@
 //! From documents to a bundle: the envelope of each document, one module for each kind, and what must hold between them.
 
+mod agent;
 mod policy;
 mod process;
 mod project;
@@ -13,7 +14,7 @@ use crate::bounds::DOCUMENTS_MAX;
 use crate::bundle::Bundle;
 use crate::load::Source;
 use crate::mistake::Collector;
-use crate::model::Project;
+use crate::model::AgentDefinition;
 use crate::node::{self, Node, Value};
 use crate::reader::{At, Fields};
 use crate::summary::ProcessCheck;
@@ -26,14 +27,19 @@ enum Kind {
     Workspace,
     Project,
     Process,
+    Agent,
 }
 
-const KINDS: &[(&str, Kind)] =
-    &[("Workspace", Kind::Workspace), ("Project", Kind::Project), ("Process", Kind::Process)];
+const KINDS: &[(&str, Kind)] = &[
+    ("Workspace", Kind::Workspace),
+    ("Project", Kind::Project),
+    ("Process", Kind::Process),
+    ("Agent", Kind::Agent),
+];
 
 /// Kinds that are planned. Naming them tells their author that the spelling is right.
 const KINDS_NOT_YET: &[&str] =
-    &["Agent", "Tool", "Skill", "McpServer", "ChatSink", "RecordSource", "ModelProvider"];
+    &["Tool", "Skill", "McpServer", "ChatSink", "RecordSource", "ModelProvider"];
 
 /// Documents that were read so far.
 #[derive(Default)]
@@ -41,8 +47,9 @@ struct Gathered {
     documents: usize,
     workspace: Option<workspace::Declared>,
     workspaces: usize,
-    projects: BTreeMap<Name, Option<Project>>,
+    projects: BTreeMap<Name, Option<project::Declared>>,
     processes: BTreeMap<Name, Option<crate::bundle::BundleProcess>>,
+    agents: BTreeMap<Name, Option<AgentDefinition>>,
 }
 
 /// Reads every document of every source. `None`, or anything that was collected, means that there is no bundle.
@@ -121,6 +128,16 @@ impl Gathered {
                     self.processes.entry(name).or_insert(process);
                 }
             }
+            Kind::Agent => {
+                if let Some(at) = taken(name.as_ref(), &self.agents) {
+                    at.mistake("names an agent that another document declares as well");
+                }
+                let agent = fields.required("spec").and_then(agent::read);
+                fields.finish();
+                if let Some((_, name)) = name {
+                    self.agents.entry(name).or_insert(agent);
+                }
+            }
         }
     }
 
@@ -138,11 +155,21 @@ impl Gathered {
 
     fn into_bundle(self) -> Option<Bundle> {
         let (workspace, people) = self.workspace?;
+        let declared = whole(self.projects)?;
+        let unapproved = declared
+            .iter()
+            .filter(|(_, declared)| !declared.policy_approved)
+            .map(|(name, _)| name.clone())
+            .collect();
+        let projects =
+            declared.into_iter().map(|(name, declared)| (name, declared.project)).collect();
         Some(Bundle {
             workspace,
             people,
-            projects: whole(self.projects)?,
+            projects,
             processes: whole(self.processes)?,
+            agents: whole(self.agents)?,
+            unapproved,
         })
     }
 }

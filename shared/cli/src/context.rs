@@ -125,10 +125,16 @@ impl Context {
         if let Some(token) = given.flatten() {
             return Ok(token);
         }
+        let claims = self.claims(identity)?;
+        self.signer()?.mint(&claims).context("minting a token")
+    }
+
+    /// What the token of a fresh execution of a script says.
+    pub(crate) fn claims(&mut self, identity: &Identity) -> Result<Claims> {
         let (workspace, project) = self.project(identity)?;
         let user = identity.user.as_ref().map(|user| user.parse()).transpose();
         let user = user.map_err(|error| anyhow::anyhow!("--user {error}"))?;
-        self.signer()?.mint(&claims(workspace, project, user)).context("minting a token")
+        Ok(claims(workspace, project, user))
     }
 
     /// The signer of the key file that the settings name.

@@ -4,11 +4,11 @@
 //! fleet's.
 
 pub mod apply;
+mod calls;
 mod context;
 mod dev;
 mod jobs;
 mod out;
-mod processes;
 mod run_show;
 mod settings;
 mod token;
@@ -37,7 +37,7 @@ enum Command {
     #[command(subcommand)]
     Start(Start),
     /// Ask the fleet where a run of your project stands.
-    Get(processes::GetArgs),
+    Get(calls::GetArgs),
     /// Look at a run in the ledger.
     #[command(subcommand)]
     Run(Run),
@@ -57,7 +57,9 @@ enum Command {
 #[derive(Subcommand)]
 enum Start {
     /// Start a Process.
-    Process(processes::StartArgs),
+    Process(calls::StartProcess),
+    /// Start an agent.
+    Agent(calls::StartAgent),
 }
 
 #[derive(Subcommand)]
@@ -107,8 +109,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Dev(args) => return Box::pin(dev::run(args)).await,
         Command::Apply(args) => return apply::run(args).await,
-        Command::Start(Start::Process(args)) => return processes::start(args).await,
-        Command::Get(args) => return processes::get(args).await,
+        Command::Start(Start::Process(args)) => return calls::start_process(args).await,
+        Command::Start(Start::Agent(args)) => return calls::start_agent(args).await,
+        Command::Get(args) => return calls::get(args).await,
         Command::Run(Run::Show { id }) => run_show::run(&id).await?,
         Command::Jobs(Jobs::Tail(args)) => jobs::tail(args).await?,
         Command::Topology(command) => return topology::run(command).await,

@@ -1,37 +1,54 @@
-//! The Rust client: start Processes and ask where they stand, over the public path.
+//! The Rust client: start Processes and agents and ask where they stand, over the public path.
 //!
-//! A call publishes a request to start-intake and waits for the answer. Each call has one message id for all its attempts, so
-//! that a request which was sent again after a reconnect is still executed once.
+//! ```no_run
+//! use runfleet_client::{Broker, BrokerConfig, Client, Error, ProcessStartOptions, Registry, SecretString};
+//! use serde_json::json;
+//!
+//! # async fn example(token: SecretString) -> Result<(), Box<dyn std::error::Error>> {
+//! let url = SecretString::from("amqp://user:password@127.0.0.1:5672/%2f");
+//! let broker = Broker::start(BrokerConfig::new(url, "my-program"), &Registry::new())?;
+//! let client = Client::new(&broker, token);
+//! let options = ProcessStartOptions::default()
+//!     .input(&json!({"amount": 120}))?
+//!     .idempotency_key("order:7")
+//!     .on_complete("discount_decided", &json!({"order": 7}))?;
+//! match client.processes().start("approve-discount", options).await {
+//!     Ok(started) => println!("{}", started.instance_id),
+//!     // The run may exist: the same start with the same key finds it.
+//!     Err(error) if error.writes_may_have_completed() => println!("try again: {error}"),
+//!     Err(error) => return Err(error.into()),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A call publishes a request to start-intake and waits for the answer, at most for the client's deadline. Each call has one
+//! message id for all its attempts, so that a request which was sent again after a reconnect is still executed once. Options
+//! are checked here, by the same code as in the fleet, before anything is sent.
+
+mod agents;
+mod error;
+mod processes;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use runfleet_broker::{Broker, Outgoing, RequestError, Requester, Route};
-use runfleet_contracts::request::{
-    ProcessGet, ProcessStart, ProcessStarted, ProcessState, REQUEST_KIND,
-};
+pub use prometheus::Registry;
+pub use runfleet_broker::{Broker, BrokerConfig};
+pub use secrecy::SecretString;
+
+use runfleet_broker::{Outgoing, RequestError, Requester, Route};
+use runfleet_contracts::request::REQUEST_KIND;
 use runfleet_contracts::{ErrorBody, Operation, Reply, Request};
 use runfleet_domain::Lane;
-use secrecy::SecretString;
+use runfleet_domain::limits::BODY_BYTES_MAX;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
 use ulid::Ulid;
 
-/// Why a call gave no answer that can be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The fleet said no, or not now. `code` and `details` are the contract.
-    #[error("{} {}", .0.code.as_str(), .0.message)]
-    Refused(ErrorBody),
-    /// No answer in time. A start may have happened: call again with the same idempotency key.
-    #[error("no answer from the fleet")]
-    NoAnswer(#[source] RequestError),
-    /// The answer is not one of this version of the contract.
-    #[error("the answer cannot be read")]
-    Unreadable(#[source] serde_json::Error),
-    /// The options cannot be written as JSON.
-    #[error("the options cannot be written as JSON")]
-    Unwritable(#[source] serde_json::Error),
-}
+pub use crate::agents::{AgentStartOptions, Agents};
+pub use crate::error::Error;
+pub use crate::processes::{ProcessStartOptions, Processes};
 
 /// Makes calls with one execution token. Clones share the connection.
 #[derive(Clone)]
@@ -74,35 +91,36 @@ impl Client {
         self
     }
 
-    /// Starts a Process. Returns once the run exists; it never waits for the run to end.
-    pub async fn start_process(&self, start: &ProcessStart) -> Result<ProcessStarted, ClientError> {
-        self.call(Operation::ProcessesStart, start).await
+    /// Calls that are about Processes.
+    pub fn processes(&self) -> Processes<'_> {
+        Processes(self)
     }
 
-    /// Where a Process run of this project stands.
-    pub async fn get_process(&self, instance_id: &str) -> Result<ProcessState, ClientError> {
-        self.call(Operation::ProcessesGet, &ProcessGet { instance_id: instance_id.to_owned() })
-            .await
+    /// Calls that are about agents.
+    pub fn agents(&self) -> Agents<'_> {
+        Agents(self)
     }
 
-    /// Any operation: options in, answer out. `message_id` is chosen here once for all attempts.
+    /// Any operation: options in, answer out. The message id is chosen here once for all attempts.
     async fn call<T: DeserializeOwned>(
         &self,
         operation: Operation,
-        options: &impl Serialize,
-    ) -> Result<T, ClientError> {
-        let payload = serde_json::value::to_raw_value(options).map_err(ClientError::Unwritable)?;
-        let body =
-            serde_json::to_vec(&Request { operation, payload }).map_err(ClientError::Unwritable)?;
+        payload: Box<RawValue>,
+    ) -> Result<T, Error> {
+        let body = serde_json::to_vec(&Request { operation, payload }).map_err(Error::Protocol)?;
         let answer = self.send(Ulid::generate().to_string(), body).await?;
-        match serde_json::from_slice(&answer).map_err(ClientError::Unreadable)? {
+        match serde_json::from_slice(&answer).map_err(Error::Protocol)? {
             Reply::Done(data) => Ok(data),
-            Reply::Failed(error) => Err(ClientError::Refused(error)),
+            Reply::Failed(error) => Err(error.into()),
         }
     }
 
     /// One request with a message id of the caller's choice; returns the body of the answer. For whoever forwards calls.
-    pub async fn send(&self, message_id: String, body: Vec<u8>) -> Result<Vec<u8>, ClientError> {
+    pub async fn send(&self, message_id: String, body: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let size = body.len();
+        if size > BODY_BYTES_MAX {
+            return Err(ErrorBody::too_large("", "bytes", BODY_BYTES_MAX, size).into());
+        }
         let mut message = Outgoing::new(REQUEST_KIND, message_id, body);
         message.lane = self.lane;
         message.authorization = Some(self.token.clone());
@@ -110,9 +128,20 @@ impl Client {
             // Nobody waits for it after that; executing it then would surprise the caller who has tried again.
             u64::try_from((now + self.deadline).as_millis()).ok()
         });
-        self.requester
-            .request(&Route::Start(self.lane), message, self.deadline)
-            .await
-            .map_err(ClientError::NoAnswer)
+        let sent = self.requester.request(&Route::Start(self.lane), message, self.deadline).await;
+        sent.map_err(|error| match error {
+            RequestError::TimedOut => ErrorBody::retryable(true).into(),
+            RequestError::NotConnected | RequestError::Refused => {
+                ErrorBody::retryable(false).into()
+            }
+            RequestError::TooLarge => {
+                ErrorBody::too_large("", "bytes", BODY_BYTES_MAX, size).into()
+            }
+        })
     }
+}
+
+/// Options as they travel.
+fn written(options: &impl Serialize) -> Result<Box<RawValue>, Error> {
+    to_raw_value(options).map_err(Error::Protocol)
 }

@@ -4,6 +4,10 @@
 //! The checks run in the order of the variants of [`Refusal`], which is the order that callers can rely on. What is counted
 //! (calls, days) and whether a key is held is decided later, by the ledger, in the same script that makes the run.
 
+mod facts;
+#[cfg(test)]
+mod tests;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +16,8 @@ use crate::id::RunKind;
 use crate::limits::StartLimits;
 use crate::name::{JobKey, Name};
 use crate::policy::Policy;
+
+pub use self::facts::{BillingFacts, Facts, PersonFacts, RecipientFacts};
 
 /// What a start asks for, as far as admission needs it.
 #[derive(Debug, Clone, Copy)]
@@ -89,82 +95,11 @@ pub struct BadInput {
     pub problem: &'static str,
 }
 
-/// What is known about people and money. Comes from the catalog or from a service of the platform.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
-    /// The person behind the execution; of no meaning without one.
-    pub person: PersonFacts,
-    /// What the workspace has paid for; of no meaning for Processes.
-    pub billing: BillingFacts,
-    /// The person who may get a message; of no meaning without one.
-    pub recipient: RecipientFacts,
-}
-
-/// A person who starts something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each asked by name")]
-pub struct PersonFacts {
-    /// Whether the workspace knows the person and the person is active.
-    pub active: bool,
-    /// Whether the person has an account in the workspace.
-    pub account: bool,
-    /// The person's own right to start the Process or agent.
-    pub may_start: bool,
-    /// Whether the person holds an AI Agent seat.
-    pub ai_seat: bool,
-}
-
-/// What a workspace has paid for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each asked by name")]
-pub struct BillingFacts {
-    /// Whether it has an AI plan.
-    pub subscription: bool,
-    /// Whether credit is left.
-    pub credits: bool,
-    /// Whether the agent's own credit limit is not reached.
-    pub agent_credits: bool,
-    /// Whether the agent's model has a price.
-    pub model_priced: bool,
-}
-
-/// A person who may get a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each asked by name")]
-pub struct RecipientFacts {
-    /// Whether messages can be delivered at the moment.
-    pub delivery: bool,
-    /// Whether the workspace knows the person and the person is active.
-    pub exists: bool,
-    /// Whether the person may use the agent.
-    pub may_use: bool,
-    /// Whether the person holds an AI Agent seat.
-    pub ai_seat: bool,
-}
-
-impl Facts {
-    /// Facts under which nothing is refused: to find out, before anybody is asked, whether a start is refused anyway.
-    pub const GOOD: Self = Self {
-        person: PersonFacts { active: true, account: true, may_start: true, ai_seat: true },
-        billing: BillingFacts {
-            subscription: true,
-            credits: true,
-            agent_credits: true,
-            model_priced: true,
-        },
-        recipient: RecipientFacts { delivery: true, exists: true, may_use: true, ai_seat: true },
-    };
-}
-
 /// What the commit of an admitted start needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// The active version of the target.
     pub version: u32,
-    /// Calls of every kind that the execution may make; none when they are not counted.
-    pub calls_budget: Option<u32>,
-    /// Starts of this kind that the execution may call; none when they are not counted.
-    pub calls_limit: Option<u32>,
     /// Starts of this kind that the project may make in one UTC day.
     pub day_limit: u32,
     /// Automation steps that the run carries: the caller's, less the one that the start uses.
@@ -273,14 +208,8 @@ pub fn start(
         recipient_may_get(agent, facts.recipient)?;
         paid_for(caller, facts)?;
     }
-    let counted = caller.source != Source::Batch;
     Ok(Plan {
         version: target.version,
-        calls_budget: calls_budget(caller.source, &rules.limits),
-        calls_limit: counted.then_some(match kind {
-            RunKind::Process => rules.limits.process_starts_per_execution,
-            RunKind::Agent => rules.limits.agent_starts_per_execution,
-        }),
         day_limit,
         hops,
         depth,
@@ -317,6 +246,14 @@ pub fn calls_budget(source: Source, limits: &StartLimits) -> Option<u32> {
             Some(calls.route)
         }
     }
+}
+
+/// Starts of one kind that an execution may call; none for a backfill, which is not counted. Refused starts count too.
+pub fn starts_limit(source: Source, kind: RunKind, limits: &StartLimits) -> Option<u32> {
+    (source != Source::Batch).then_some(match kind {
+        RunKind::Process => limits.process_starts_per_execution,
+        RunKind::Agent => limits.agent_starts_per_execution,
+    })
 }
 
 fn may_write(caller: &Caller<'_>) -> Result<(), Refusal> {
@@ -416,6 +353,3 @@ fn paid_for(caller: &Caller<'_>, facts: &Facts) -> Result<(), Refusal> {
     }
     if billing.model_priced { Ok(()) } else { Err(Refusal::ModelNotPriced) }
 }
-
-#[cfg(test)]
-mod tests;

@@ -95,7 +95,7 @@ impl Bench {
         let payload = serde_json::value::to_raw_value(&options)?;
         let request =
             serde_json::to_vec(&Request { operation: Operation::ProcessesStart, payload })?.len();
-        let started = self.client.start_process(&options).await?;
+        let started = self.client.processes().start_with(&options).await?;
         let run_id: runfleet_domain::RunId = started.instance_id.parse()?;
         let job = jobs.wait(run_id.outcome_job(), Duration::from_secs(30)).await?;
         let ready = OutcomeReady {
@@ -157,7 +157,7 @@ impl Bench {
                 let mut taken = Vec::with_capacity(share);
                 for _ in 0..share {
                     let start = Instant::now();
-                    let started = client.start_process(&options).await?;
+                    let started = client.processes().start_with(&options).await?;
                     let answered = start.elapsed();
                     let run_id: runfleet_domain::RunId = started.instance_id.parse()?;
                     taken.push((run_id.outcome_job(), start, answered));

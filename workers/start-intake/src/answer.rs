@@ -30,14 +30,17 @@ impl Caller {
 
     /// Sends an answer. It may be lost: the caller asks again with the same message id and gets the same answer.
     pub(crate) async fn tell<T: Serialize>(&self, publisher: &Publisher, answer: &Reply<T>) {
-        let Some((to, correlation)) = &self.reply else { return };
         match serde_json::to_vec(answer) {
-            Ok(body) => {
-                if let Err(error) = publisher.reply(REPLY_KIND, to, correlation, &body).await {
-                    tracing::debug!(%error, "an answer could not be sent");
-                }
-            }
+            Ok(body) => self.send(publisher, &body).await,
             Err(error) => tracing::error!(%error, "an answer could not be written"),
+        }
+    }
+
+    /// Sends an answer that has been written already.
+    pub(crate) async fn send(&self, publisher: &Publisher, body: &[u8]) {
+        let Some((to, correlation)) = &self.reply else { return };
+        if let Err(error) = publisher.reply(REPLY_KIND, to, correlation, body).await {
+            tracing::debug!(%error, "an answer could not be sent");
         }
     }
 

@@ -1,65 +1,129 @@
-//! `processes.get`: where a run of this project stands, from the ledger.
+//! `processes.get` and `agents.get`: where a run of this project stands, from the ledger.
 
-use runfleet_broker::{Classify, Failure, Verdict};
-use runfleet_contracts::request::{ProcessGet, ProcessState};
-use runfleet_contracts::{ErrorBody, ErrorCode, Operation, Reply, Request};
+use runfleet_broker::{Classify, Failure, Inbound, Verdict};
+use runfleet_contracts::agents::{AgentGet, AgentRunError, AgentRunState};
+use runfleet_contracts::processes::{ProcessGet, ProcessState};
+use runfleet_contracts::{ErrorBody, ErrorCode, Reply, Request};
 use runfleet_domain::RunKind;
+use runfleet_domain::admission::{self, Rules};
+use runfleet_domain::limits::StartLimits;
 use runfleet_identity::Verified;
+use runfleet_store::{GetRun, Got, RunRecord};
 use runfleet_worker::effects::version_name;
+use serde_json::value::{RawValue, to_raw_value};
 
-use crate::admission;
 use crate::answer::Caller;
-use crate::handler::Deps;
-
-const OPERATION: &str = Operation::ProcessesGet.as_str();
+use crate::handler::{Deps, RawRequest, patience};
+use crate::start::budget_spent;
 
 /// Longest id repeated in an error, in characters.
 const ID_SHOWN_CHARS: usize = 64;
 
-pub(crate) async fn process(
+pub(crate) async fn get(
     deps: &Deps,
     caller: &Caller,
+    message: &Inbound<RawRequest>,
     asks: &Verified,
     request: &Request,
 ) -> Result<Verdict, Failure> {
-    let (text, run_id) = match ProcessGet::parse(&request.payload) {
+    let (kind, operation) = (request.operation.kind(), request.operation.as_str());
+    let parsed = match kind {
+        RunKind::Process => ProcessGet::parse(&request.payload),
+        RunKind::Agent => AgentGet::parse(&request.payload),
+    };
+    let (text, run) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => return Ok(deps.refuse(caller, OPERATION, error).await),
+        Err(error) => return Ok(deps.refuse(caller, operation, error).await),
     };
-    let snapshot =
-        match deps.catalog.get(&asks.claims.workspace).await.transient("loading the catalog") {
-            Ok(snapshot) => snapshot,
-            Err(failure) => return deps.postpone(caller, OPERATION, false, failure).await,
+    let asking = async {
+        let budget = match budget(deps, asks, kind).await? {
+            Ok(budget) => budget,
+            Err(error) => return Ok(Err(error)),
         };
-    if let Err(error) = admission::get_process(asks, snapshot.as_deref()) {
-        return Ok(deps.refuse(caller, OPERATION, error).await);
+        let claims = &asks.claims;
+        let get = GetRun {
+            workspace: &claims.workspace,
+            project: &claims.project,
+            execution: &claims.execution,
+            calls_budget: budget,
+            run,
+        };
+        deps.store.get_run(&get).await.transient("loading the run").map(Ok)
+    };
+    let got = match tokio::time::timeout(patience(message), asking).await {
+        Ok(Ok(Ok(got))) => got,
+        Ok(Ok(Err(error))) => return Ok(deps.refuse(caller, operation, error).await),
+        Ok(Err(failure)) => return deps.postpone(caller, operation, false, failure).await,
+        Err(_) => {
+            let failure = Failure::transient("loading the run in time");
+            return deps.postpone(caller, operation, false, failure).await;
+        }
+    };
+    match got {
+        Got::Found(run) => {
+            let answer = state(&run).permanent("writing the answer")?;
+            deps.count(operation, "ok");
+            caller.send(&deps.publisher, answer.get().as_bytes()).await;
+            Ok(Verdict::Done)
+        }
+        // Another project's run is not there, like one that never was.
+        Got::Missing => Ok(deps.refuse(caller, operation, missing(kind, &text)).await),
+        Got::BudgetExceeded { limit, used } => {
+            Ok(deps.refuse(caller, operation, budget_spent(limit, used)).await)
+        }
     }
-    let found = match run_id.filter(|id| id.kind() == RunKind::Process) {
-        Some(run_id) => match deps.store.load_run(run_id).await.transient("loading the run") {
-            Ok(found) => found,
-            Err(failure) => return deps.postpone(caller, OPERATION, false, failure).await,
-        },
-        None => None,
+}
+
+/// Whether this execution may ask at all; gives the calls that it may make.
+async fn budget(
+    deps: &Deps,
+    asks: &Verified,
+    kind: RunKind,
+) -> Result<Result<Option<u32>, ErrorBody>, Failure> {
+    let claims = &asks.claims;
+    let snapshot = deps.catalog.get(&claims.workspace).await.transient("loading the catalog")?;
+    let project = snapshot.as_ref().and_then(|snapshot| snapshot.project(&claims.project));
+    let rules = Rules {
+        enabled: deps.offered.kind(kind),
+        policy: project.and_then(|project| project.policy_for(claims.version.as_deref())),
+        limits: project.map_or(StartLimits::DEFAULT, |project| project.limits.start()),
+        job_declared: true,
+        target: None,
     };
-    // Another project's run is not there, like one that never was.
-    let own = found
-        .filter(|run| run.workspace == asks.claims.workspace && run.project == asks.claims.project);
-    let Some(run) = own else {
-        let shown: String = text.chars().take(ID_SHOWN_CHARS).collect();
-        let error = ErrorBody::new(ErrorCode::NotFound)
-            .with("resource", "process_instance")
-            .with("resourceId", shown);
-        return Ok(deps.refuse(caller, OPERATION, error).await);
+    let caller = claims.caller(asks.expired);
+    Ok(admission::get(&caller, kind, &rules).map_err(ErrorBody::from))
+}
+
+fn missing(kind: RunKind, text: &str) -> ErrorBody {
+    let resource = match kind {
+        RunKind::Process => "process_instance",
+        RunKind::Agent => "agent_run",
     };
-    let state = ProcessState {
-        instance_id: run.id.to_string(),
-        process_id: version_name(&run.target, run.target_version),
-        process_info_id: run.target.to_string(),
-        state: run.state.public(RunKind::Process).to_owned(),
-        started_at: run.started_at_ms,
-        finished_at: run.finished_at_ms,
-    };
-    deps.metrics.requests.with_label_values(&[OPERATION, "ok"]).inc();
-    caller.tell(&deps.publisher, &Reply::Done(state)).await;
-    Ok(Verdict::Done)
+    let shown: String = text.chars().take(ID_SHOWN_CHARS).collect();
+    ErrorBody::new(ErrorCode::NotFound).with("resource", resource).with("resourceId", shown)
+}
+
+fn state(run: &RunRecord) -> Result<Box<RawValue>, serde_json::Error> {
+    let word = run.state.public(run.id.kind()).to_owned();
+    match run.id.kind() {
+        RunKind::Process => to_raw_value(&Reply::Done(ProcessState {
+            instance_id: run.id.to_string(),
+            process_id: version_name(&run.target, run.target_version),
+            process_info_id: run.target.to_string(),
+            state: word,
+            started_at: run.started_at_ms,
+            finished_at: run.finished_at_ms,
+        })),
+        RunKind::Agent => to_raw_value(&Reply::Done(AgentRunState {
+            run_id: run.id.to_string(),
+            status: word,
+            text: None,
+            result: None,
+            error: run.error.as_ref().map(|error| AgentRunError {
+                code: error.code.clone(),
+                message: error.message.clone(),
+            }),
+            delivery: None,
+        })),
+    }
 }

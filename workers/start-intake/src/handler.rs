@@ -6,7 +6,7 @@ use std::time::Duration;
 use runfleet_broker::{DecodeError, Failure, Gate, Inbound, Inbox, LaneConfig, Publisher, Verdict};
 use runfleet_contracts::request::REQUEST_KIND;
 use runfleet_contracts::{ErrorBody, ErrorCode, Operation, Request};
-use runfleet_domain::Lane;
+use runfleet_domain::{Lane, RunKind};
 use runfleet_identity::{Verified, Verifier};
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::Store;
@@ -19,6 +19,35 @@ use crate::{get, start};
 
 /// How long a lane is held back when the next queue is full.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a request without an end of its own is worked on before it goes back.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is kept of the time of a request for bringing the answer back.
+const ANSWER_MARGIN: Duration = Duration::from_millis(250);
+
+/// How long a request may still be worked on: its caller shall have an answer, if only "not now", before it gives up.
+pub(crate) fn patience(message: &Inbound<RawRequest>) -> Duration {
+    let Some(expires) = message.expires_at_ms else { return PATIENCE };
+    let left = Duration::from_millis(expires.saturating_sub(now_ms()));
+    left.saturating_sub(ANSWER_MARGIN.min(left / 4)).min(PATIENCE)
+}
+
+/// Which kinds of runs this environment offers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offered {
+    pub(crate) processes: bool,
+    pub(crate) agents: bool,
+}
+
+impl Offered {
+    pub(crate) fn kind(self, kind: RunKind) -> bool {
+        match kind {
+            RunKind::Process => self.processes,
+            RunKind::Agent => self.agents,
+        }
+    }
+}
 
 /// A request that may be unreadable: its caller is told which field is wrong, so reading it is the handler's business.
 pub(crate) struct RawRequest(Result<Request, ErrorBody>);
@@ -37,7 +66,8 @@ pub(crate) struct Deps {
     pub(crate) store: Store,
     pub(crate) publisher: Publisher,
     pub(crate) catalog: CatalogCache,
-    pub(crate) metrics: Metrics,
+    pub(crate) offered: Offered,
+    metrics: Metrics,
     verifier: Verifier,
     gates: Vec<(Lane, Gate)>,
 }
@@ -47,12 +77,14 @@ impl Deps {
         fleet: &Fleet,
         verifier: Verifier,
         lanes: &[LaneConfig],
+        offered: Offered,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             store: fleet.store.clone(),
             publisher: fleet.publisher.clone(),
             catalog: fleet.catalog.clone(),
             metrics: Metrics::new(&fleet.process.registry)?,
+            offered,
             verifier,
             gates: lanes.iter().map(|lane| (lane.lane, lane.gate.clone())).collect(),
         })
@@ -67,6 +99,11 @@ impl Deps {
         }
     }
 
+    /// Counts an answer.
+    pub(crate) fn count(&self, operation: &str, result: &str) {
+        self.metrics.requests.with_label_values(&[operation, result]).inc();
+    }
+
     /// Refuses for good, and counts it.
     pub(crate) async fn refuse(
         &self,
@@ -74,7 +111,7 @@ impl Deps {
         operation: &str,
         error: ErrorBody,
     ) -> Verdict {
-        self.metrics.requests.with_label_values(&[operation, error.code.as_str()]).inc();
+        self.count(operation, error.code.as_str());
         caller.refuse(&self.publisher, error).await
     }
 
@@ -86,7 +123,7 @@ impl Deps {
         writes_may_have_completed: bool,
         failure: Failure,
     ) -> Result<Verdict, Failure> {
-        self.metrics.requests.with_label_values(&[operation, ErrorCode::Retryable.as_str()]).inc();
+        self.count(operation, ErrorCode::Retryable.as_str());
         caller.postpone(&self.publisher, writes_may_have_completed, failure).await
     }
 }
@@ -115,10 +152,11 @@ pub(crate) async fn handle(
         Err(error) => return Ok(deps.refuse(&caller, operation, error).await),
     };
     match request.operation {
-        Operation::ProcessesStart => start::process(&deps, &caller, &message, &asks, request).await,
-        Operation::ProcessesGet => get::process(&deps, &caller, &asks, request).await,
-        Operation::AgentsStart | Operation::AgentsGet => {
-            Ok(deps.refuse(&caller, operation, ErrorBody::new(ErrorCode::AgentsDisabled)).await)
+        Operation::ProcessesStart | Operation::AgentsStart => {
+            start::start(&deps, &caller, &message, &asks, request).await
+        }
+        Operation::ProcessesGet | Operation::AgentsGet => {
+            get::get(&deps, &caller, &message, &asks, request).await
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod admission;
 mod answer;
+mod asked;
 mod get;
 mod handler;
 mod metrics;
@@ -16,13 +17,14 @@ use runfleet_identity::Verifier;
 use runfleet_runtime::{Env, Process};
 use runfleet_worker::{Fleet, Settings};
 
-use crate::handler::{Deps, RawRequest};
+use crate::handler::{Deps, Offered, RawRequest};
 
 /// Settings of start-intake.
 #[derive(Debug)]
 pub struct Config {
     fleet: Settings,
     token_keys_file: PathBuf,
+    offered: Offered,
 }
 
 impl Config {
@@ -33,7 +35,21 @@ impl Config {
             "RUNFLEET_TOKEN_KEYS_FILE",
             "JSON Web Key Set with the public keys that may sign execution tokens.",
         );
-        Some(Self { fleet: fleet?, token_keys_file: token_keys_file? })
+        let processes = env.or(
+            "RUNFLEET_PROCESSES_ENABLED",
+            true,
+            "Whether Processes can be started and asked for; `PROCESSES_DISABLED` otherwise.",
+        );
+        let agents = env.or(
+            "RUNFLEET_AGENTS_ENABLED",
+            true,
+            "Whether agents can be started and asked for; `AGENTS_DISABLED` otherwise.",
+        );
+        Some(Self {
+            fleet: fleet?,
+            token_keys_file: token_keys_file?,
+            offered: Offered { processes: processes?, agents: agents? },
+        })
     }
 }
 
@@ -46,7 +62,7 @@ pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
         Verifier::new(&key_set).with_context(|| format!("reading {}", file.display()))?;
     let fleet = Fleet::connect(config.fleet, process).await?;
     let lanes = fleet.lanes(&Lane::ALL);
-    let deps = Arc::new(Deps::new(&fleet, verifier, &lanes)?);
+    let deps = Arc::new(Deps::new(&fleet, verifier, &lanes, config.offered)?);
     fleet
         .consume::<RawRequest, _, _>(lanes, move |message| {
             handler::handle(Arc::clone(&deps), message)

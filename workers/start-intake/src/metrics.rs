@@ -6,16 +6,9 @@ use runfleet_contracts::{ErrorCode, Operation};
 /// Counters of this worker.
 #[derive(Clone)]
 pub(crate) struct Metrics {
-    /// Requests answered, by operation and result: `ok`, `duplicate` or an error code.
+    /// Requests answered, by operation and result: `ok`, `duplicate`, `waits_for_day` or an error code.
     pub(crate) requests: IntCounterVec,
 }
-
-const OPERATIONS: [Operation; 4] = [
-    Operation::ProcessesStart,
-    Operation::ProcessesGet,
-    Operation::AgentsStart,
-    Operation::AgentsGet,
-];
 
 impl Metrics {
     pub(crate) fn new(registry: &Registry) -> prometheus::Result<Self> {
@@ -27,8 +20,8 @@ impl Metrics {
             &["operation", "result"],
         )?;
         registry.register(Box::new(requests.clone()))?;
-        for operation in OPERATIONS.map(Operation::as_str).into_iter().chain(["unreadable"]) {
-            for result in ["ok", "duplicate"]
+        for operation in Operation::ALL.map(Operation::as_str).into_iter().chain(["unreadable"]) {
+            for result in ["ok", "duplicate", "waits_for_day"]
                 .into_iter()
                 .chain(ErrorCode::ALL.iter().map(|code| code.as_str()))
             {

@@ -1,11 +1,13 @@
-//! `processes.start`: decide, commit in one script, wake the runner, answer. In this order.
+//! `processes.start` and `agents.start`: decide, commit in one script, wake the runner, answer. In this order.
+
+use std::time::Duration;
 
 use runfleet_broker::{Classify, Confirm, Failure, Inbound, PublishError, Verdict};
 use runfleet_contracts::message::Fresh;
-use runfleet_contracts::request::{ProcessStart, ProcessStarted, ValidProcessStart};
-use runfleet_contracts::{Claims, ErrorBody, ErrorCode, Operation, Reply, Request};
-use runfleet_domain::limits::PROCESS_STARTS_PER_DAY;
-use runfleet_domain::{MessageId, NameError, RunId, RunKind, RunState, Shard};
+use runfleet_contracts::{Claims, ErrorBody, ErrorCode, Operation, Request};
+use runfleet_domain::admission::{self, Plan};
+use runfleet_domain::limits::StartLimits;
+use runfleet_domain::{MessageId, RunId, RunState, Shard, Source};
 use runfleet_identity::Verified;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{OutcomeJob, StartRun, Started, Verdict as Admission};
@@ -13,136 +15,206 @@ use runfleet_worker::effects;
 use serde_json::value::RawValue;
 use ulid::Ulid;
 
-use crate::admission::{self, Plan};
+use crate::admission::{Decision, decide};
 use crate::answer::Caller;
-use crate::handler::{Deps, RawRequest};
+use crate::asked::{self, Asked};
+use crate::handler::{Deps, RawRequest, patience};
 
 /// Largest input that travels with the first message of a run, in bytes.
 const FRESH_INPUT_BYTES_MAX: usize = 4_096;
 
-const OPERATION: &str = Operation::ProcessesStart.as_str();
+/// One start on its way.
+struct Start<'a> {
+    deps: &'a Deps,
+    caller: &'a Caller,
+    message: &'a Inbound<RawRequest>,
+    asks: &'a Verified,
+    operation: Operation,
+    message_id: MessageId,
+}
 
-pub(crate) async fn process(
+pub(crate) async fn start(
     deps: &Deps,
     caller: &Caller,
     message: &Inbound<RawRequest>,
     asks: &Verified,
     request: &Request,
 ) -> Result<Verdict, Failure> {
-    let start = match ProcessStart::parse(&request.payload) {
-        Ok(start) => start,
-        Err(error) => return Ok(deps.refuse(caller, OPERATION, error).await),
-    };
-    let decision = match decide(deps, asks, &start).await {
-        Ok(decision) => decision,
-        Err(failure) => return deps.postpone(caller, OPERATION, false, failure).await,
-    };
-    runfleet_faults::point("intake.before_commit");
-    let message_id: MessageId = match message.message_id.parse() {
-        Ok(id) => id,
-        Err(error) => {
-            let error: NameError = error;
-            return Ok(deps
-                .refuse(caller, OPERATION, ErrorBody::field("message_id", error.to_string()))
-                .await);
+    let operation = request.operation;
+    let message_id = message.message_id.parse::<MessageId>();
+    let message_id = message_id.map_err(|error| ErrorBody::field("message_id", error.to_string()));
+    let asked = Asked::parse(operation.kind(), &request.payload);
+    match (message_id, asked) {
+        (Err(error), _) | (_, Err(error)) => {
+            Ok(deps.refuse(caller, operation.as_str(), error).await)
         }
-    };
-    let identity = asks.claims.identity();
-    let command = command(message, &message_id, asks, &identity, &start, decision.as_ref().ok());
-    let started = match deps.store.start_run(&command).await {
-        Ok(started) => started,
-        Err(error) => {
-            let maybe_written = error.maybe_written();
-            return match Err(error).transient("committing the start") {
-                Err(failure) => deps.postpone(caller, OPERATION, maybe_written, failure).await,
-                Ok(never) => never,
-            };
-        }
-    };
-    runfleet_faults::point("intake.committed");
-    match started {
-        Started::Created { run } => {
-            let fresh = decision.ok().and_then(|plan| fresh(&asks.claims, start, &plan));
-            accepted(deps, caller, message, run, fresh).await
-        }
-        Started::Replayed { run, state: RunState::Queued } => {
-            accepted(deps, caller, message, run, None).await
-        }
-        Started::Replayed { run, .. } => Ok(answer(deps, caller, run, false).await),
-        Started::Duplicate { run, .. } => Ok(answer(deps, caller, run, true).await),
-        refused => {
-            let error = refusal(&refused, decision.err());
-            Ok(deps.refuse(caller, OPERATION, error).await)
+        (Ok(message_id), Ok(asked)) => {
+            Start { deps, caller, message, asks, operation, message_id }.run(asked).await
         }
     }
 }
 
-/// The verdict on this start, from the catalog in memory. A target that is not there is looked for once more in the
-/// ledger: it may have been applied a moment ago.
-async fn decide(
-    deps: &Deps,
-    asks: &Verified,
-    start: &ValidProcessStart,
-) -> Result<Result<Plan, ErrorBody>, Failure> {
-    let (workspace, now) = (&asks.claims.workspace, now_ms());
-    let snapshot = deps.catalog.get(workspace).await.transient("loading the catalog")?;
-    let decision = admission::start_process(asks, start, snapshot.as_deref(), now);
-    match decision {
-        Err(error) if matches!(error.code, ErrorCode::NotFound | ErrorCode::PermissionDenied) => {
-            let fresh = deps.catalog.refresh(workspace).await.transient("loading the catalog")?;
-            Ok(admission::start_process(asks, start, fresh.as_deref(), now))
+impl Start<'_> {
+    async fn run(&self, asked: Asked) -> Result<Verdict, Failure> {
+        let Start { deps, .. } = self;
+        let patience = patience(self.message);
+        let deciding = tokio::time::timeout(patience, decide(deps, self.asks, &asked));
+        let decision = match deciding.await {
+            Ok(Ok(decision)) => decision,
+            Ok(Err(failure)) => return self.postpone(false, failure).await,
+            Err(_) => return self.postpone(false, Failure::transient("deciding in time")).await,
+        };
+        runfleet_faults::point("intake.before_commit");
+        let Decision { plan, limits } = decision;
+        let input = match &plan {
+            Ok(plan) => asked.input(plan).permanent("writing the input")?,
+            Err(_) => None,
+        };
+        let identity = self.asks.claims.identity();
+        let input = input.as_deref().map(RawValue::get);
+        let command = self.command(&asked, &identity, plan.as_ref().ok(), &limits, input);
+        let committing = tokio::time::timeout(patience, deps.store.start_run(&command));
+        let started = match committing.await {
+            Ok(Ok(started)) => started,
+            Ok(Err(error)) => {
+                let maybe_written = error.maybe_written();
+                return match Err(error).transient("committing the start") {
+                    Err(failure) => self.postpone(maybe_written, failure).await,
+                    Ok(never) => never,
+                };
+            }
+            // The script may be on its way: the same message id or key finds what it did.
+            Err(_) => return self.postpone(true, Failure::transient("committing in time")).await,
+        };
+        runfleet_faults::point("intake.committed");
+        self.after(started, plan, asked, &limits).await
+    }
+
+    async fn after(
+        &self,
+        started: Started,
+        plan: Result<Plan, ErrorBody>,
+        asked: Asked,
+        limits: &StartLimits,
+    ) -> Result<Verdict, Failure> {
+        match started {
+            Started::Created { run } => {
+                let fresh = plan.ok().and_then(|plan| fresh(&self.asks.claims, asked, &plan));
+                self.accepted(run, fresh).await
+            }
+            Started::Replayed { run, state: RunState::Queued } => self.accepted(run, None).await,
+            Started::Replayed { run, .. } => self.answer(run, false).await,
+            Started::Duplicate { run, .. } => self.answer(run, true).await,
+            Started::DayExceeded { resets_at_ms, .. } if self.waits_for_the_day() => {
+                // Looked at again every hour at most, without using up an attempt.
+                let wait = Duration::from_millis(resets_at_ms.saturating_sub(now_ms()));
+                self.deps.count(self.operation.as_str(), "waits_for_day");
+                Ok(Verdict::Snooze(wait))
+            }
+            refused => {
+                let (source, kind) = (self.asks.claims.source, asked.kind());
+                let starts = admission::starts_limit(source, kind, limits);
+                let error = refusal(&refused, starts, plan.err());
+                Ok(self.deps.refuse(self.caller, self.operation.as_str(), error).await)
+            }
         }
-        decision => Ok(decision),
+    }
+
+    /// A backfill that asked for it is not refused by a daily limit: it is tried again on the next day. Whoever waits for an
+    /// answer is told instead.
+    fn waits_for_the_day(&self) -> bool {
+        let claims = &self.asks.claims;
+        claims.source == Source::Batch && claims.wait_for_day && !self.caller.waits()
+    }
+
+    async fn postpone(&self, maybe_written: bool, failure: Failure) -> Result<Verdict, Failure> {
+        self.deps.postpone(self.caller, self.operation.as_str(), maybe_written, failure).await
+    }
+
+    fn command<'a>(
+        &'a self,
+        asked: &'a Asked,
+        identity: &'a str,
+        plan: Option<&Plan>,
+        limits: &StartLimits,
+        input: Option<&'a str>,
+    ) -> StartRun<'a> {
+        let claims = &self.asks.claims;
+        let kind = asked.kind();
+        let seconds = plan.and_then(|plan| asked.seconds(plan));
+        StartRun {
+            run_id: RunId::new(
+                kind,
+                Shard::of_workspace(claims.workspace.as_str()),
+                Ulid::generate(),
+            ),
+            workspace: &claims.workspace,
+            project: &claims.project,
+            lane: self.message.lane,
+            message_id: &self.message_id,
+            key: asked.key(),
+            identity,
+            target: asked.target(),
+            target_version: plan.map_or(0, |plan| plan.version),
+            execution: &claims.execution,
+            calls_budget: admission::calls_budget(claims.source, limits),
+            calls_limit: admission::starts_limit(claims.source, kind, limits),
+            batch: claims.source == Source::Batch,
+            day_limit: plan.map_or(0, |plan| plan.day_limit),
+            verdict: if plan.is_some() { Admission::Accept } else { Admission::Refuse },
+            user: claims.user.as_ref(),
+            hops: plan.map_or(0, |plan| plan.hops),
+            depth: plan.map_or(0, |plan| plan.depth),
+            chain: claims.chain,
+            instance_name: asked.instance_name(),
+            input,
+            outcome: asked
+                .outcome()
+                .map(|(job, echo)| OutcomeJob { job, echo: echo.as_deref().map(RawValue::get) }),
+            deadline_ms: seconds.map(|seconds| now_ms() + u64::from(seconds) * 1_000),
+            traceparent: self.message.traceparent.as_deref(),
+        }
+    }
+
+    /// The run exists: wake its runner, answer, and wait for the confirm last.
+    async fn accepted(&self, run_id: RunId, fresh: Option<Fresh>) -> Result<Verdict, Failure> {
+        let (deps, message) = (self.deps, self.message);
+        let wake = effects::begin(run_id, fresh, message.lane, message.traceparent.as_deref());
+        let sent = effects::send(&deps.publisher, wake.permanent("writing the wake-up")?).await;
+        runfleet_faults::point("intake.published");
+        // The answer need not wait for the confirm: this request is not acknowledged before it, and the run has an alarm.
+        let verdict = self.answer(run_id, false).await?;
+        runfleet_faults::point("intake.answered");
+        self.confirmed(sent).await?;
+        runfleet_faults::point("intake.confirmed");
+        Ok(verdict)
+    }
+
+    async fn confirmed(&self, sent: Result<Confirm, PublishError>) -> Result<(), Failure> {
+        let result = match sent {
+            Ok(confirm) => confirm.wait().await,
+            Err(error) => Err(error),
+        };
+        if let Err(PublishError::Refused) = result {
+            // The run is accepted and its alarm wakes it later; those behind it wait in front of their commit.
+            self.deps.hold_back(self.message.lane);
+            return Ok(());
+        }
+        result.transient("waking the runner")
+    }
+
+    async fn answer(&self, run_id: RunId, duplicate: bool) -> Result<Verdict, Failure> {
+        self.deps.count(self.operation.as_str(), if duplicate { "duplicate" } else { "ok" });
+        let answer = asked::started(run_id, duplicate).permanent("writing the answer")?;
+        self.caller.send(&self.deps.publisher, answer.get().as_bytes()).await;
+        Ok(Verdict::Done)
     }
 }
 
-fn command<'a>(
-    message: &'a Inbound<RawRequest>,
-    message_id: &'a MessageId,
-    asks: &'a Verified,
-    identity: &'a str,
-    start: &'a ValidProcessStart,
-    plan: Option<&Plan>,
-) -> StartRun<'a> {
-    let claims = &asks.claims;
-    StartRun {
-        run_id: RunId::new(
-            RunKind::Process,
-            Shard::of_workspace(claims.workspace.as_str()),
-            Ulid::generate(),
-        ),
-        workspace: &claims.workspace,
-        project: &claims.project,
-        lane: message.lane,
-        message_id,
-        key: start.key.as_ref(),
-        identity,
-        target: &start.process,
-        target_version: plan.map_or(0, |plan| plan.version),
-        execution: &claims.execution,
-        calls_budget: None,
-        calls_limit: plan.map_or(Some(u32::MAX), |plan| plan.calls_limit),
-        batch: false,
-        day_limit: plan.map_or(PROCESS_STARTS_PER_DAY, |plan| plan.day_limit),
-        verdict: if plan.is_some() { Admission::Accept } else { Admission::Refuse },
-        user: claims.user.as_ref(),
-        // A start uses one step; admission has seen to it that there is one.
-        hops: claims.hops.saturating_sub(1),
-        depth: claims.depth,
-        chain: claims.chain,
-        instance_name: start.instance_name.as_deref(),
-        input: start.input.as_deref().map(RawValue::get),
-        outcome: start
-            .on_complete
-            .as_ref()
-            .map(|(job, echo)| OutcomeJob { job, echo: echo.as_deref().map(RawValue::get) }),
-        deadline_ms: plan.and_then(|plan| plan.deadline_ms),
-        traceparent: message.traceparent.as_deref(),
-    }
-}
-
-/// What the first message of the run repeats of its record; a large input stays in the ledger only.
-fn fresh(claims: &Claims, start: ValidProcessStart, plan: &Plan) -> Option<Fresh> {
+/// What the first message of a Process run repeats of its record; a large input stays in the ledger only. The first thing
+/// that an agent's runner does is to claim the run, and that gives it the record.
+fn fresh(claims: &Claims, asked: Asked, plan: &Plan) -> Option<Fresh> {
+    let Asked::Process(start) = asked else { return None };
     let size = start.input.as_ref().map_or(0, |input| input.get().len());
     (size <= FRESH_INPUT_BYTES_MAX).then(|| Fresh {
         workspace: claims.workspace.clone(),
@@ -151,73 +223,36 @@ fn fresh(claims: &Claims, start: ValidProcessStart, plan: &Plan) -> Option<Fresh
         target_version: plan.version,
         input: start.input,
         job: start.on_complete.map(|(job, _)| job),
-        hops: claims.hops.saturating_sub(1),
+        hops: plan.hops,
         chain: claims.chain,
     })
 }
 
-/// The run exists: wake its runner, answer, and wait for the confirm last.
-async fn accepted(
-    deps: &Deps,
-    caller: &Caller,
-    message: &Inbound<RawRequest>,
-    run_id: RunId,
-    fresh: Option<Fresh>,
-) -> Result<Verdict, Failure> {
-    let wake = effects::begin(run_id, fresh, message.lane, message.traceparent.as_deref());
-    let sent = effects::send(&deps.publisher, wake.permanent("writing the wake-up")?).await;
-    runfleet_faults::point("intake.published");
-    // The answer need not wait for the confirm: this request is not acknowledged before it, and the run has an alarm.
-    let verdict = answer(deps, caller, run_id, false).await;
-    runfleet_faults::point("intake.answered");
-    confirmed(deps, message, sent).await?;
-    runfleet_faults::point("intake.confirmed");
-    Ok(verdict)
+fn limited(limit: u32) -> ErrorBody {
+    ErrorBody::new(ErrorCode::RateLimited).with("limit", limit)
 }
 
-async fn confirmed(
-    deps: &Deps,
-    message: &Inbound<RawRequest>,
-    sent: Result<Confirm, PublishError>,
-) -> Result<(), Failure> {
-    let result = match sent {
-        Ok(confirm) => confirm.wait().await,
-        Err(error) => Err(error),
-    };
-    if let Err(PublishError::Refused) = result {
-        // The run is accepted and its alarm wakes it later; those behind it wait in front of their commit.
-        deps.hold_back(message.lane);
-        return Ok(());
-    }
-    result.transient("waking the runner")
-}
-
-async fn answer(deps: &Deps, caller: &Caller, run_id: RunId, duplicate: bool) -> Verdict {
-    let result = if duplicate { "duplicate" } else { "ok" };
-    deps.metrics.requests.with_label_values(&[OPERATION, result]).inc();
-    let started = ProcessStarted { instance_id: run_id.to_string(), duplicate };
-    caller.tell(&deps.publisher, &Reply::Done(started)).await;
-    Verdict::Done
-}
-
-fn refusal(started: &Started, admission: Option<ErrorBody>) -> ErrorBody {
+/// What the caller is told when the ledger made no run.
+fn refusal(started: &Started, starts: Option<u32>, admission: Option<ErrorBody>) -> ErrorBody {
     match started {
         Started::Conflict => ErrorBody::new(ErrorCode::IdempotencyConflict),
         Started::OtherTarget => ErrorBody::field("idempotencyKey", "is in use for another target"),
-        Started::CallsExceeded => ErrorBody::new(ErrorCode::RateLimited).with("per", "execution"),
-        Started::DayExceeded { limit, resets_at_ms } => ErrorBody::new(ErrorCode::RateLimited)
-            .with("limit", *limit)
-            .with("per", "day")
-            .with("resetsAt", *resets_at_ms),
-        // Not answered to a start without a budget that is not of a batch.
-        Started::BudgetExceeded { limit, used } => ErrorBody::new(ErrorCode::RateLimited)
-            .with("budget", "capabilityCalls")
-            .with("limit", *limit)
-            .with("used", *used),
-        Started::Revoked
-        | Started::Refused
+        Started::BudgetExceeded { limit, used } => budget_spent(*limit, *used),
+        Started::CallsExceeded => limited(starts.unwrap_or_default()).with("per", "execution"),
+        Started::DayExceeded { limit, resets_at_ms } => {
+            limited(*limit).with("per", "day").with("resetsAt", *resets_at_ms)
+        }
+        Started::Revoked => {
+            ErrorBody::new(ErrorCode::PermissionDenied).with("reason", "TOKEN_REVOKED")
+        }
+        Started::Refused
         | Started::Created { .. }
         | Started::Replayed { .. }
         | Started::Duplicate { .. } => admission.unwrap_or_else(|| ErrorBody::retryable(false)),
     }
+}
+
+/// The calls of an execution are used up: no later call of it will be let through.
+pub(crate) fn budget_spent(limit: u32, used: u32) -> ErrorBody {
+    limited(limit).with("budget", "capabilityCalls").with("used", used)
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::ids;
 use crate::bounds::{AGENT_RUNS_PER_DAY, AGENT_RUNS_PER_DAY_DEFAULT};
-use crate::policy::{AgentPolicy, Policy, ProcessPolicy, Selector, SelectorMode};
 use crate::reader::At;
+use runfleet_domain::policy::{AgentPolicy, Policy, ProcessPolicy, Selector, SelectorMode};
 
 const MODES: &[(&str, SelectorMode)] = &[
     ("ALL", SelectorMode::All),
@@ -13,12 +13,14 @@ const MODES: &[(&str, SelectorMode)] = &[
     ("ONLY", SelectorMode::Only),
 ];
 
-pub(super) fn read(at: At<'_>) -> Option<Policy> {
+/// The policy, and whether it is approved.
+pub(super) fn read(at: At<'_>) -> Option<(Policy, bool)> {
     let mut fields = at.fields()?;
     let processes = fields.or("processes", None, |at| processes(at).map(Some));
     let agents = fields.or("agents", None, |at| agents(at).map(Some));
+    let approved = fields.or("approved", true, |at| at.boolean());
     fields.finish();
-    Some(Policy { processes: processes?, agents: agents? })
+    Some((Policy { processes: processes?, agents: agents? }, approved?))
 }
 
 fn processes(at: At<'_>) -> Option<ProcessPolicy> {

@@ -4,39 +4,48 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use runfleet_domain::JobKey;
 use runfleet_domain::limits::{
-    JOBS_WAITING_MAX, PROCESS_STARTS_PER_DAY, PROCESS_STARTS_PER_EXECUTION,
+    AGENT_DEPTH_MAX, AGENT_STARTS_PER_EXECUTION, HOPS_START, JOB_CHAIN_MAX, JOBS_WAITING_MAX,
+    PROCESS_STARTS_PER_DAY, PROCESS_STARTS_PER_EXECUTION,
 };
+use runfleet_domain::policy::Policy;
 
 use super::policy;
 use crate::bounds::{
-    DISPLAY_CHARS_MAX, JOB_ATTEMPTS, JOB_ATTEMPTS_DEFAULT, JOB_TIMEOUT_MS, JOB_TIMEOUT_MS_DEFAULT,
-    JOBS_MAX, JOBS_WAITING, STARTS_PER_DAY, STARTS_PER_EXECUTION, VERSION_CHARS_MAX,
+    AGENT_DEPTH, CAPABILITY_CALLS, DISPLAY_CHARS_MAX, HOPS, JOB_ATTEMPTS, JOB_ATTEMPTS_DEFAULT,
+    JOB_CHAIN, JOB_TIMEOUT_MS, JOB_TIMEOUT_MS_DEFAULT, JOBS_MAX, JOBS_WAITING, STARTS_PER_DAY,
+    STARTS_PER_EXECUTION, VERSION_CHARS_MAX,
 };
-use crate::model::{Job, Limits, Project};
-use crate::policy::Policy;
+use crate::model::{CapabilityCalls, Job, Limits, Project};
 use crate::reader::At;
 
-const LIMITS: Limits = Limits {
-    process_starts_per_day: PROCESS_STARTS_PER_DAY,
-    process_starts_per_execution: PROCESS_STARTS_PER_EXECUTION,
-    jobs_waiting: JOBS_WAITING_MAX,
-};
+const STATES: &[(&str, bool)] = &[("enabled", false), ("disabled", true)];
 
-pub(super) fn read(spec: At<'_>) -> Option<Project> {
+/// A project as its document declares it.
+pub(super) struct Declared {
+    pub(super) project: Project,
+    pub(super) policy_approved: bool,
+}
+
+pub(super) fn read(spec: At<'_>) -> Option<Declared> {
     let mut fields = spec.fields()?;
     let display_name = fields.or("displayName", None, |at| at.display(DISPLAY_CHARS_MAX).map(Some));
     let version = fields.required("version").and_then(|at| version(&at));
     let jobs = fields.or("jobs", BTreeMap::new(), |at| jobs(&at));
-    let policy = fields.or("policy", Policy::default(), policy::read);
-    let limits = fields.or("limits", LIMITS, limits);
+    let policy = fields.or("policy", (Policy::default(), true), policy::read);
+    let policy_disabled = fields.or("policyState", false, |at| at.word(STATES));
+    let limits = fields.or("limits", default_limits(), limits);
     fields.finish();
-    Some(Project {
+    let (policy, policy_approved) = policy?;
+    let project = Project {
         display_name: display_name?,
         version: version?,
         jobs: jobs?,
-        policy: policy?,
+        policy,
+        policies: BTreeMap::new(),
+        policy_disabled: policy_disabled?,
         limits: limits?,
-    })
+    };
+    Some(Declared { project, policy_approved })
 }
 
 fn version(at: &At<'_>) -> Option<String> {
@@ -86,19 +95,68 @@ fn job(item: At<'_>) -> Option<(At<'_>, JobKey, Option<Job>)> {
     Some((at?, key, job))
 }
 
+fn default_limits() -> Limits {
+    Limits {
+        process_starts_per_day: PROCESS_STARTS_PER_DAY,
+        process_starts_per_execution: PROCESS_STARTS_PER_EXECUTION,
+        agent_starts_per_execution: AGENT_STARTS_PER_EXECUTION,
+        capability_calls: CapabilityCalls::default(),
+        hops: HOPS_START,
+        agent_depth: AGENT_DEPTH_MAX,
+        job_chain: JOB_CHAIN_MAX,
+        jobs_waiting: JOBS_WAITING_MAX,
+    }
+}
+
 fn limits(at: At<'_>) -> Option<Limits> {
+    let defaults = default_limits();
     let mut fields = at.fields()?;
-    let day = fields
-        .or("processStartsPerDay", LIMITS.process_starts_per_day, |at| at.integer(STARTS_PER_DAY));
-    let execution =
-        fields.or("processStartsPerExecution", LIMITS.process_starts_per_execution, |at| {
-            at.integer(STARTS_PER_EXECUTION)
-        });
-    let waiting = fields.or("jobsWaiting", LIMITS.jobs_waiting, |at| at.integer(JOBS_WAITING));
+    let mut number = |name: &str, default: u32, range: std::ops::RangeInclusive<u32>| {
+        fields.or(name, default, |at| at.integer(range))
+    };
+    let day = number("processStartsPerDay", defaults.process_starts_per_day, STARTS_PER_DAY);
+    let processes = number(
+        "processStartsPerExecution",
+        defaults.process_starts_per_execution,
+        STARTS_PER_EXECUTION,
+    );
+    let agents = number(
+        "agentStartsPerExecution",
+        defaults.agent_starts_per_execution,
+        STARTS_PER_EXECUTION,
+    );
+    let hops = number("hops", defaults.hops, HOPS);
+    let depth = number("agentDepth", defaults.agent_depth, AGENT_DEPTH);
+    let chain = number("jobChain", defaults.job_chain, JOB_CHAIN);
+    let waiting = number("jobsWaiting", defaults.jobs_waiting, JOBS_WAITING);
+    let calls = fields.or("capabilityCalls", defaults.capability_calls, capability_calls);
     fields.finish();
     Some(Limits {
         process_starts_per_day: day?,
-        process_starts_per_execution: execution?,
+        process_starts_per_execution: processes?,
+        agent_starts_per_execution: agents?,
+        capability_calls: calls?,
+        hops: hops?,
+        agent_depth: depth?,
+        job_chain: chain?,
         jobs_waiting: waiting?,
+    })
+}
+
+fn capability_calls(at: At<'_>) -> Option<CapabilityCalls> {
+    let defaults = CapabilityCalls::default();
+    let mut fields = at.fields()?;
+    let mut number =
+        |name: &str, default: u32| fields.or(name, default, |at| at.integer(CAPABILITY_CALLS));
+    let route = number("route", defaults.route);
+    let before_change = number("beforeChange", defaults.before_change);
+    let after_change = number("afterChange", defaults.after_change);
+    let job = number("job", defaults.job);
+    fields.finish();
+    Some(CapabilityCalls {
+        route: route?,
+        before_change: before_change?,
+        after_change: after_change?,
+        job: job?,
     })
 }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use runfleet_domain::Name;
 
+use super::agent::model;
 use super::ids;
-use crate::bounds::{DISPLAY_CHARS_MAX, PEOPLE_MAX};
-use crate::model::{Grant, Person, Workspace};
+use crate::bounds::{CREDITS, DISPLAY_CHARS_MAX, PEOPLE_MAX, PRICES_MAX};
+use crate::model::{Billing, Grant, Person, Price, Workspace};
 use crate::node::Value;
 use crate::reader::At;
 
@@ -15,13 +16,18 @@ pub(super) type Declared = (Workspace, BTreeMap<Name, Person>);
 
 pub(super) fn read(id: Option<Name>, spec: Option<At<'_>>) -> Option<Declared> {
     let Some(spec) = spec else {
-        return Some((Workspace { id: id?, display_name: None }, BTreeMap::new()));
+        let workspace = Workspace { id: id?, display_name: None, billing: None, delivery: true };
+        return Some((workspace, BTreeMap::new()));
     };
     let mut fields = spec.fields()?;
     let display_name = fields.or("displayName", None, |at| at.display(DISPLAY_CHARS_MAX).map(Some));
     let people = fields.or("people", BTreeMap::new(), |at| people(&at));
+    let billing = fields.or("billing", None, |at| billing(at).map(Some));
+    let delivery = fields.or("delivery", true, |at| at.boolean());
     fields.finish();
-    Some((Workspace { id: id?, display_name: display_name? }, people?))
+    let workspace =
+        Workspace { id: id?, display_name: display_name?, billing: billing?, delivery: delivery? };
+    Some((workspace, people?))
 }
 
 fn people(at: &At<'_>) -> Option<BTreeMap<Name, Person>> {
@@ -45,24 +51,36 @@ fn person(item: At<'_>) -> Option<(At<'_>, Name, Option<Person>)> {
     let name = fields.or("name", None, |at| at.display(DISPLAY_CHARS_MAX).map(Some));
     let account = fields.or("account", true, |at| at.boolean());
     let active = fields.or("active", true, |at| at.boolean());
-    let may_start_processes = fields.or("mayStart", Grant::All, may_start);
+    let may_start = fields.or("mayStart", (Grant::All, Grant::All), may_start);
+    let ai_seat = fields.or("aiSeat", true, |at| at.boolean());
     fields.finish();
     let person = || {
+        let (may_start_processes, may_use_agents) = may_start?;
         Some(Person {
             name: name?,
             account: account?,
             active: active?,
-            may_start_processes: may_start_processes?,
+            may_start_processes,
+            may_use_agents,
+            ai_seat: ai_seat?,
         })
     };
     let person = person();
     Some((at?, id?, person))
 }
 
-fn may_start(at: At<'_>) -> Option<Grant> {
+/// What a person may do with Processes, and with agents.
+fn may_start(at: At<'_>) -> Option<(Grant, Grant)> {
     let mut fields = at.fields()?;
-    let processes = fields.or("processes", Grant::All, |at| match at.node.value {
-        Value::List(_) => ids(&at).map(Grant::Only),
+    let processes = fields.or("processes", Grant::All, |at| grant(&at));
+    let agents = fields.or("agents", Grant::All, |at| grant(&at));
+    fields.finish();
+    Some((processes?, agents?))
+}
+
+fn grant(at: &At<'_>) -> Option<Grant> {
+    match at.node.value {
+        Value::List(_) => ids(at).map(Grant::Only),
         Value::Text(ref text) if text == "all" => Some(Grant::All),
         Value::Text(_)
         | Value::Null
@@ -70,10 +88,41 @@ fn may_start(at: At<'_>) -> Option<Grant> {
         | Value::Integer(_)
         | Value::Fraction
         | Value::Map(_) => {
-            at.mistake("must be `all` or a list of Process names");
+            at.mistake("must be `all` or a list of names");
             None
         }
+    }
+}
+
+fn billing(at: At<'_>) -> Option<Billing> {
+    let mut fields = at.fields()?;
+    let subscription = fields.or("subscription", true, |at| at.boolean());
+    let credits = fields.or("credits", None, |at| match &at.node.value {
+        Value::Text(text) if text == "unlimited" => Some(None),
+        _ => at.integer(CREDITS).map(Some),
     });
+    let prices = fields.or("prices", BTreeMap::new(), |at| prices(&at));
     fields.finish();
-    processes
+    Some(Billing { subscription: subscription?, credits: credits?, prices: prices? })
+}
+
+fn prices(at: &At<'_>) -> Option<BTreeMap<String, Price>> {
+    let mut prices = BTreeMap::new();
+    for item in at.items(PRICES_MAX)? {
+        let mut fields = item.fields()?;
+        let at = fields.required("model");
+        let name = at.as_ref().and_then(model);
+        let mut price = |name: &str| fields.required(name).and_then(|at| at.integer(CREDITS));
+        let (input, output) = (price("inputPerMillion"), price("outputPerMillion"));
+        fields.finish();
+        let (Some(at), Some(name), Some(input), Some(output)) = (at, name, input, output) else {
+            continue;
+        };
+        let price = Price { input_per_million: input, output_per_million: output };
+        if prices.insert(name, price).is_some() {
+            at.mistake("names a model that is listed above");
+        }
+    }
+    // A price that is left out has left its mistakes.
+    Some(prices)
 }

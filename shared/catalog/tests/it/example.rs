@@ -14,12 +14,14 @@ fn the_example_project_is_a_good_bundle_and_names_no_process_that_it_lacks() {
     assert!(merged.changes.list.iter().all(|change| change.changed == Changed::Created));
     assert_eq!(merged.changes.warnings, Vec::<String>::new());
     let shop = merged.snapshot.project(&"shop".parse().unwrap()).unwrap();
-    for job in ["discount_decided", "count_done"] {
+    for job in ["discount_decided", "count_done", "deal_coached"] {
         assert!(shop.declares(&job.parse().unwrap()), "{job}");
     }
     for process in ["approve-discount", "count-to-limit"] {
         let process = process.parse().unwrap();
         assert!(merged.snapshot.process(&process).unwrap().is_active());
-        assert_eq!(shop.policy.allows_process(&process, false), Ok(()));
+        let section = shop.policy.processes.as_ref().unwrap();
+        assert!(section.allow_system && section.processes.picks(&process));
     }
+    assert!(merged.snapshot.agent(&"deal-coach".parse().unwrap()).unwrap().is_active());
 }

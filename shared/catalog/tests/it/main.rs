@@ -1,6 +1,10 @@
 //! Whole bundles: what is refused and how it is told, what is stored, and how bundles change what is stored.
 
 #[cfg(test)]
+mod admission;
+#[cfg(test)]
+mod approval;
+#[cfg(test)]
 mod bundle;
 #[cfg(test)]
 mod example;

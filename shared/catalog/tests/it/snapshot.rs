@@ -1,6 +1,7 @@
 //! What is stored, and what the workers ask of it.
 
 use runfleet_catalog::{ProcessKind, Snapshot, SnapshotError, load};
+use runfleet_domain::admission::Wish;
 
 use crate::bundle::{check, golden, in_crate};
 
@@ -52,7 +53,9 @@ fn what_was_declared_is_found_by_its_name() {
     assert_eq!(problem.to_string(), "input.amount must be a number");
     assert!(!snapshot.process(&name("old")).unwrap().is_active());
 
-    assert!(snapshot.person_may_start(&name("ada"), &name("old")).is_ok());
-    assert!(snapshot.person_may_start(&name("ben"), &name("old")).is_err());
-    assert!(snapshot.person_may_start(&name("nobody"), &name("old")).is_err());
+    let old = name("old");
+    let wish = Wish { target: &old, job: None, agent: None };
+    assert!(snapshot.person_facts(&name("ada"), &wish).may_start);
+    assert!(!snapshot.person_facts(&name("ben"), &wish).may_start);
+    assert!(!snapshot.person_facts(&name("nobody"), &wish).active);
 }

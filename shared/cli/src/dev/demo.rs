@@ -52,7 +52,8 @@ pub(crate) async fn show() -> Result<bool> {
         }),
     };
     let began = Instant::now();
-    let started = client.start_process(&start).await.context("starting the example Process")?;
+    let started =
+        client.processes().start_with(&start).await.context("starting the example Process")?;
     say(&format!("  {:>6.1} ms  accepted as {}", millis(began), started.instance_id));
     let run_id: RunId = started.instance_id.parse().context("reading the id of the run")?;
     let arrived = tokio::time::timeout(
@@ -86,7 +87,8 @@ async fn watch(
     let mut last = String::new();
     let mut job = None;
     loop {
-        let state = client.get_process(instance_id).await.context("asking where the run stands")?;
+        let state =
+            client.processes().get(instance_id).await.context("asking where the run stands")?;
         if state.state != last {
             say(&format!("  {:>6.1} ms  {}", millis(began), state.state));
             last = state.state;

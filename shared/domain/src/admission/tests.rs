@@ -379,9 +379,10 @@ fn agents_nest_three_levels_and_processes_keep_the_depth() {
 /// CG-140, CG-141
 #[test]
 fn each_kind_of_execution_has_its_budgets_and_a_backfill_has_none() {
-    let plan = |agent, source| Case { source, job: None, ..good(agent) }.start().unwrap();
-    assert_eq!(plan(false, Source::Job).calls_limit, Some(20));
-    assert_eq!(plan(true, Source::Job).calls_limit, Some(5));
+    const LIMITS: StartLimits = StartLimits::DEFAULT;
+    assert_eq!(starts_limit(Source::Job, RunKind::Process, &LIMITS), Some(20));
+    assert_eq!(starts_limit(Source::Job, RunKind::Agent, &LIMITS), Some(5));
+    assert_eq!(starts_limit(Source::Batch, RunKind::Agent, &LIMITS), None);
     for (source, budget) in [
         (Source::Job, Some(1_000)),
         (Source::Schedule, Some(1_000)),
@@ -390,13 +391,12 @@ fn each_kind_of_execution_has_its_budgets_and_a_backfill_has_none() {
         (Source::Action, Some(100)),
         (Source::Webhook, Some(100)),
         (Source::Development, Some(100)),
+        (Source::TriggerBefore, Some(20)),
         (Source::TriggerAfter, Some(100)),
         (Source::Batch, None),
     ] {
-        assert_eq!(plan(false, source).calls_budget, budget, "{source:?}");
+        assert_eq!(calls_budget(source, &LIMITS), budget, "{source:?}");
     }
-    assert_eq!(plan(true, Source::Batch).calls_limit, None);
-    assert_eq!(calls_budget(Source::TriggerBefore, &StartLimits::DEFAULT), Some(20));
 }
 
 /// CG-142, CG-143

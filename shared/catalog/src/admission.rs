@@ -1,0 +1,120 @@
+//! What a snapshot tells admission: what is declared about a project and a target, and what is known about people and money.
+
+use runfleet_domain::Name;
+use runfleet_domain::admission::{
+    BadInput, BillingFacts, Facts, PersonFacts, RecipientFacts, Rules, Target, Wish,
+};
+use runfleet_domain::limits::StartLimits;
+use serde_json::{Map, Value};
+
+use crate::model::{Person, Project};
+use crate::snapshot::Snapshot;
+use crate::summary::ProcessKind;
+
+impl Snapshot {
+    /// What is declared about a project and a target. An unknown project has no policy and the limits of one that sets none.
+    /// `version` is the version of the project that asks; none means the active one. Without `input` there is none.
+    pub fn rules<'a>(
+        &'a self,
+        project: &Name,
+        version: Option<&str>,
+        wish: &Wish<'_>,
+        input: Option<&Map<String, Value>>,
+        enabled: bool,
+    ) -> Rules<'a> {
+        let project = self.project(project);
+        let target = match wish.agent {
+            None => self.process_target(wish.target, input),
+            Some(_) => self.agent_target(wish.target),
+        };
+        Rules {
+            enabled,
+            policy: project.and_then(|project| project.policy_for(version)),
+            limits: project.map_or(StartLimits::DEFAULT, |project| project.limits.start()),
+            job_declared: wish
+                .job
+                .is_none_or(|job| project.is_some_and(|project: &Project| project.declares(job))),
+            target,
+        }
+    }
+
+    fn process_target(&self, id: &Name, input: Option<&Map<String, Value>>) -> Option<Target> {
+        let process = self.process(id).filter(|process| process.is_active())?;
+        let none = Map::new();
+        let bad_input = process
+            .check_input(input.unwrap_or(&none))
+            .err()
+            .map(|problem| BadInput { field: problem.field, problem: problem.problem });
+        Some(Target {
+            version: process.version,
+            startable: process.summary.kind == ProcessKind::Normal,
+            deadline_seconds: process.summary.deadline_seconds,
+            bad_input,
+        })
+    }
+
+    fn agent_target(&self, id: &Name) -> Option<Target> {
+        let agent = self.agent(id).filter(|agent| agent.is_active())?;
+        Some(Target {
+            version: agent.version,
+            startable: true,
+            deadline_seconds: None,
+            bad_input: None,
+        })
+    }
+
+    /// Everything that is known about a start. What has no meaning for it is good.
+    pub fn facts(&self, user: Option<&Name>, wish: &Wish<'_>) -> Facts {
+        let mut facts = Facts::GOOD;
+        if let Some(user) = user {
+            facts.person = self.person_facts(user, wish);
+        }
+        if let Some(agent) = &wish.agent {
+            facts.billing = self.billing_facts(wish.target);
+            if let Some(recipient) = agent.recipient {
+                facts.recipient = self.recipient_facts(recipient, wish.target);
+            }
+        }
+        facts
+    }
+
+    /// A person who starts something. Somebody whom the workspace does not know has nothing.
+    pub fn person_facts(&self, person: &Name, wish: &Wish<'_>) -> PersonFacts {
+        let Some(person) = self.person(person) else {
+            return PersonFacts { active: false, account: false, may_start: false, ai_seat: false };
+        };
+        let grant = match wish.agent {
+            None => &person.may_start_processes,
+            Some(_) => &person.may_use_agents,
+        };
+        PersonFacts {
+            active: person.active,
+            account: person.account,
+            may_start: grant.covers(wish.target),
+            ai_seat: person.ai_seat,
+        }
+    }
+
+    /// What the workspace has paid for.
+    pub fn billing_facts(&self, agent: &Name) -> BillingFacts {
+        let Some(billing) = &self.workspace.billing else { return Facts::GOOD.billing };
+        let agent = self.agent(agent);
+        BillingFacts {
+            subscription: billing.subscription,
+            credits: billing.credits != Some(0),
+            agent_credits: agent.is_none_or(|agent| agent.credit_limit != Some(0)),
+            model_priced: agent.is_none_or(|agent| billing.prices.contains_key(&agent.model)),
+        }
+    }
+
+    /// A person who may get a message of an agent.
+    pub fn recipient_facts(&self, person: &Name, agent: &Name) -> RecipientFacts {
+        let found: Option<&Person> = self.person(person).filter(|person| person.active);
+        RecipientFacts {
+            delivery: self.workspace.delivery,
+            exists: found.is_some(),
+            may_use: found.is_some_and(|person| person.may_use_agents.covers(agent)),
+            ai_seat: found.is_some_and(|person| person.ai_seat),
+        }
+    }
+}
