@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use runfleet_contracts::address::{START_EXCHANGE, start_key};
 use runfleet_domain::{Lane, Name};
 
 use crate::names;
@@ -70,8 +71,7 @@ impl Route {
     /// The queue behind the route, which is also the routing key.
     pub fn queue(&self) -> Cow<'static, str> {
         let fixed = match self {
-            Self::Start(Lane::Interactive) => "start-intake.interactive",
-            Self::Start(Lane::Backfill) => "start-intake.backfill",
+            Self::Start(lane) => start_key(*lane),
             Self::Process(Line::Interactive) => "process-runner.interactive",
             Self::Process(Line::Backfill) => "process-runner.backfill",
             Self::Process(Line::Quarantine) => "process-runner.quarantine",
@@ -92,7 +92,7 @@ impl Route {
     /// The exchange of the route. One per target, because permissions are per exchange.
     pub fn exchange(&self) -> &'static str {
         match self {
-            Self::Start(_) => "x.start",
+            Self::Start(_) => START_EXCHANGE,
             Self::Process(_) => "x.process",
             Self::Agent(_) => "x.agent",
             Self::Deliver(_) => "x.deliver",

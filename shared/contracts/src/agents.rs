@@ -25,38 +25,51 @@ use crate::result_schema;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentStart {
     /// The agent: 1 to 64 letters, digits, `_` or `-`.
+    #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9_-]+$"))]
     pub agent_id: String,
     /// What the agent is to do: 1 to 10,000 characters, not blank.
+    #[schemars(length(min = 1, max = 10_000), regex(pattern = "\\S"))]
     pub instruction: String,
     /// Facts for the agent: at most 50 strings, numbers and booleans, 65,536 bytes of JSON in all, a string at most 32,768
     /// characters.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Map<String, Value>>")]
+    #[schemars(with = "Map<String, Value>")]
     pub variables: Option<Box<RawValue>>,
     /// Records that the agent gets to see: at most 20, each once.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<AgentRecord>", length(max = 20))]
     pub records: Option<Vec<AgentRecord>>,
     /// JSON Schema that the result must fit: an object, at most 16,384 bytes, 8 levels deep.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Map<String, Value>>")]
+    #[schemars(with = "Map<String, Value>")]
     pub result_schema: Option<Box<RawValue>>,
     /// As whom the agent acts: `caller` unless the execution has no user.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RunAs")]
     pub run_as: Option<RunAs>,
     /// What happens to tool calls that want a person's approval: `deny` unless it is given.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ApprovalPolicy")]
     pub approval_policy: Option<ApprovalPolicy>,
     /// Longest time of the run, in seconds: 10 to 1,800; 300 unless it is given.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32", range(min = 10, max = 1_800))]
     pub timeout_seconds: Option<u32>,
     /// Makes two starts one run.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        with = "String",
+        length(min = 1, max = 128),
+        regex(pattern = "^[A-Za-z0-9][A-Za-z0-9._:-]*$")
+    )]
     pub idempotency_key: Option<String>,
     /// The job that gets the outcome.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OutcomeJob")]
     pub on_result: Option<OutcomeJob>,
     /// The person who may get a message.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "DeliverTo")]
     pub deliver_to: Option<DeliverTo>,
 }
 
@@ -65,8 +78,10 @@ pub struct AgentStart {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentRecord {
     /// The kind of record: a letter or `_`, then letters, digits and `_`, at most 355 characters.
+    #[schemars(length(min = 1, max = 355), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"))]
     pub object_slug: String,
     /// Which one: 1 to 128 characters.
+    #[schemars(length(min = 1, max = 128))]
     pub record_id: String,
     /// Whether its activities are shown too.
     #[serde(default, skip_serializing_if = "Not::not")]
@@ -89,12 +104,15 @@ pub enum ApprovalPolicy {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeliverTo {
     /// The person.
+    #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9_-]+$"))]
     pub personnel_id: String,
     /// `new` unless it is given; `latest` opens a new one when there is none.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Conversation")]
     pub conversation: Option<Conversation>,
     /// Names a conversation that is opened: one line of 1 to 200 characters.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(min = 1, max = 200))]
     pub title: Option<String>,
 }
 

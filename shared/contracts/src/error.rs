@@ -1,6 +1,8 @@
 //! What a caller is told when something did not work: `{code, message, details}` with a closed list of codes.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -124,14 +126,38 @@ pub enum Reply<T> {
     Failed(ErrorBody),
 }
 
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Reply")]
-pub(crate) struct ReplyBody<T> {
+#[derive(Serialize, Deserialize)]
+struct ReplyBody<T> {
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorBody>,
+}
+
+impl<T: JsonSchema> JsonSchema for Reply<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("ReplyOf{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (data, error) =
+            (generator.subschema_for::<T>(), generator.subschema_for::<ErrorBody>());
+        json_schema!({
+            "oneOf": [
+                {
+                    "type": "object",
+                    "properties": {"ok": {"const": true}, "data": data},
+                    "required": ["ok", "data"],
+                },
+                {
+                    "type": "object",
+                    "properties": {"ok": {"const": false}, "error": error},
+                    "required": ["ok", "error"],
+                },
+            ],
+        })
+    }
 }
 
 impl<T: Serialize> Serialize for Reply<T> {

@@ -12,7 +12,7 @@ use crate::claims::Source;
 use crate::message::{
     Advance, EndedProcess, Fresh, JobResult, JobRun, OutcomeReady, ProcessCompletion,
 };
-use crate::request::{ProcessStart, ProcessStarted, ProcessState, Request};
+use crate::request::{ProcessGet, ProcessStart, ProcessStarted, ProcessState, Request};
 use crate::{Claims, ErrorBody, Reply};
 
 fn check<T: Serialize + DeserializeOwned>(name: &str, value: &T) {
@@ -137,6 +137,7 @@ fn what_callers_send_and_get_keeps_its_form() {
         }),
     );
     agents_keep_their_form();
+    check("processes.get", &ProcessGet { instance_id: RUN.into() });
     check("error.reply", &Reply::<()>::Failed(ErrorBody::field("input", "must be an object")));
     let claims = Claims {
         aud: crate::claims::AUDIENCE.into(),

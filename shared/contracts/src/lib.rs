@@ -5,7 +5,9 @@
 //! callers reject them, so that a misspelt option is not silently ignored. Each kind has a golden file and a JSON Schema
 //! generated from its type.
 
+pub mod address;
 pub mod agents;
+pub mod asyncapi;
 pub mod claims;
 pub mod error;
 #[cfg(test)]

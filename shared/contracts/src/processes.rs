@@ -15,19 +15,27 @@ use crate::request::{OutcomeJob, ValidOutcomeJob, given, named, object, sized};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProcessStart {
     /// The Process: 1 to 64 letters, digits, `_` or `-`.
+    #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9_-]+$"))]
     pub process_info_id: String,
     /// Values of the variables marked as input: a JSON object of at most 65,536 bytes.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub input: Option<Box<RawValue>>,
     /// A name for people: 1 to 255 characters.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(min = 1, max = 255))]
     pub instance_name: Option<String>,
     /// Makes two starts one run.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        with = "String",
+        length(min = 1, max = 128),
+        regex(pattern = "^[A-Za-z0-9][A-Za-z0-9._:-]*$")
+    )]
     pub idempotency_key: Option<String>,
     /// The job that gets the outcome.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OutcomeJob")]
     pub on_complete: Option<OutcomeJob>,
 }
 

@@ -120,6 +120,7 @@ pub(crate) fn object(field: &str, json: &RawValue, limit: usize) -> Result<(), E
 #[serde(deny_unknown_fields)]
 pub struct OutcomeJob {
     /// A job that the active version of the project declares.
+    #[schemars(length(min = 1, max = 100), regex(pattern = "^[A-Za-z][A-Za-z0-9_]*$"))]
     pub job: String,
     /// Given back to the job unchanged: JSON of at most 8,192 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

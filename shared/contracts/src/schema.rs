@@ -5,7 +5,7 @@ use schemars::{Schema, schema_for};
 
 use crate::agents::{AgentGet, AgentInput, AgentRunState, AgentStart, AgentStarted};
 use crate::claims::Claims;
-use crate::error::{ErrorBody, ReplyBody};
+use crate::error::{ErrorBody, Reply};
 use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
 use crate::request::{ProcessGet, ProcessStart, ProcessStarted, ProcessState, Request};
 
@@ -14,13 +14,13 @@ pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("request", schema_for!(Request)),
         ("processes.start", schema_for!(ProcessStart)),
-        ("processes.start.reply", schema_for!(ReplyBody<ProcessStarted>)),
+        ("processes.start.reply", schema_for!(Reply<ProcessStarted>)),
         ("processes.get", schema_for!(ProcessGet)),
-        ("processes.get.reply", schema_for!(ReplyBody<ProcessState>)),
+        ("processes.get.reply", schema_for!(Reply<ProcessState>)),
         ("agents.start", schema_for!(AgentStart)),
-        ("agents.start.reply", schema_for!(ReplyBody<AgentStarted>)),
+        ("agents.start.reply", schema_for!(Reply<AgentStarted>)),
         ("agents.get", schema_for!(AgentGet)),
-        ("agents.get.reply", schema_for!(ReplyBody<AgentRunState>)),
+        ("agents.get.reply", schema_for!(Reply<AgentRunState>)),
         ("agent-input", schema_for!(AgentInput)),
         ("error", schema_for!(ErrorBody)),
         ("execution-token", schema_for!(Claims)),

@@ -1,0 +1,308 @@
+//! The AsyncAPI document of everything that start-intake takes and gives, put together from the types. `asyncapi.json` holds
+//! it; a test keeps it fresh, and a public parser judges it.
+
+use runfleet_domain::Lane;
+use runfleet_domain::limits::BODY_BYTES_MAX;
+use schemars::Schema;
+use serde_json::{Map, Value, json};
+
+use crate::address::{DIRECT_REPLY, START_EXCHANGE, start_key};
+use crate::error::ErrorCode;
+use crate::request::{Operation, REPLY_KIND, REQUEST_KIND};
+use crate::{header, schema};
+
+/// Version of the contract. The major one is part of the kinds of messages.
+pub const VERSION: &str = "1.0.0";
+
+/// Examples of options and answer; the golden files.
+fn examples(operation: Operation) -> (Value, Value) {
+    macro_rules! golden {
+        ($name:literal) => {
+            (
+                parsed(include_str!(concat!("../golden/", $name, ".json"))),
+                parsed(include_str!(concat!("../golden/", $name, ".reply.json"))),
+            )
+        };
+    }
+    match operation {
+        Operation::ProcessesStart => golden!("processes.start"),
+        Operation::ProcessesGet => golden!("processes.get"),
+        Operation::AgentsStart => golden!("agents.start"),
+        Operation::AgentsGet => golden!("agents.get"),
+    }
+}
+
+fn parsed(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or(Value::Null)
+}
+
+/// The name of an operation in the document.
+fn id(operation: Operation) -> &'static str {
+    match operation {
+        Operation::ProcessesStart => "startProcess",
+        Operation::ProcessesGet => "getProcess",
+        Operation::AgentsStart => "startAgent",
+        Operation::AgentsGet => "getAgent",
+    }
+}
+
+fn summary(operation: Operation) -> &'static str {
+    match operation {
+        Operation::ProcessesStart => "Starts a Process; answered once the run exists.",
+        Operation::ProcessesGet => "Tells where a Process run of the project stands.",
+        Operation::AgentsStart => "Starts an agent; answered once the run exists.",
+        Operation::AgentsGet => "Tells where an agent run of the project stands.",
+    }
+}
+
+/// The whole document.
+pub fn document() -> Value {
+    let (mut messages, mut operations) = (Map::new(), Map::new());
+    let (mut requests, mut replies) = (Map::new(), Map::new());
+    for operation in Operation::ALL {
+        let id = id(operation);
+        let (request, reply) = (format!("{id}Request"), format!("{id}Reply"));
+        messages.insert(request.clone(), request_message(operation));
+        messages.insert(reply.clone(), reply_message(operation));
+        operations.insert(id.to_owned(), operation_object(operation, &request, &reply));
+        let message = |name: &str| reference(&format!("components/messages/{name}"));
+        requests.insert(request.clone(), message(&request));
+        replies.insert(reply.clone(), message(&reply));
+    }
+    json!({
+        "asyncapi": "3.0.0",
+        "info": info(),
+        "defaultContentType": "application/json",
+        "servers": {
+            "rabbitmq": {
+                "host": "rabbitmq.example.com:5672",
+                "protocol": "amqp",
+                "protocolVersion": "0.9.1",
+                "description": "The broker of the fleet.",
+                "security": [reference("components/securitySchemes/user")],
+            },
+        },
+        "channels": {"requests": requests_channel(&requests), "replies": replies_channel(&replies)},
+        "operations": operations,
+        "components": {
+            "messages": messages,
+            "schemas": schemas(),
+            "securitySchemes": {
+                "user": {"type": "userPassword", "description": "User and password of the broker."},
+            },
+        },
+    })
+}
+
+fn info() -> Value {
+    let codes = ErrorCode::ALL.iter();
+    let codes: Vec<Value> =
+        codes.map(|code| json!({"code": code.as_str(), "message": code.text()})).collect();
+    json!({
+        "title": "runfleet start-intake",
+        "version": VERSION,
+        "description": "Starts Processes and AI agents in the background and tells where their runs stand. Each request \
+            carries an execution token; identity comes from nowhere else.",
+        "license": {"name": "MIT OR Apache-2.0"},
+        "x-error-codes": codes,
+    })
+}
+
+fn reference(path: &str) -> Value {
+    json!({"$ref": format!("#/{path}")})
+}
+
+fn operation_object(operation: Operation, request: &str, reply: &str) -> Value {
+    json!({
+        "action": "receive",
+        "summary": summary(operation),
+        "channel": reference("channels/requests"),
+        "messages": [reference(&format!("channels/requests/messages/{request}"))],
+        "reply": {
+            "address": {
+                "location": "$message.header#/reply_to",
+                "description": "Requests without an address are valid: nobody waits for them.",
+            },
+            "channel": reference("channels/replies"),
+            "messages": [reference(&format!("channels/replies/messages/{reply}"))],
+        },
+    })
+}
+
+fn requests_channel(messages: &Map<String, Value>) -> Value {
+    let keys = Lane::ALL.map(start_key);
+    json!({
+        "address": "{routingKey}",
+        "description":
+            format!("Published to the exchange `{START_EXCHANGE}`, at most {BODY_BYTES_MAX} bytes each."),
+        "parameters": {
+            "routingKey": {
+                "description": "Interactive work, or a backfill with a share of its own.",
+                "enum": keys,
+                "default": keys[0],
+            },
+        },
+        "messages": messages,
+        "bindings": {
+            "amqp": {
+                "is": "routingKey",
+                "exchange":
+                    {"name": START_EXCHANGE, "type": "direct", "durable": true, "autoDelete": false},
+            },
+        },
+    })
+}
+
+fn replies_channel(messages: &Map<String, Value>) -> Value {
+    json!({
+        "address": null,
+        "description": format!(
+            "The `reply_to` of the request, usually `{DIRECT_REPLY}`. `correlation_id` repeats that of the request, or its \
+             `message_id`."
+        ),
+        "messages": messages,
+    })
+}
+
+fn request_message(operation: Operation) -> Value {
+    let word = operation.as_str();
+    json!({
+        "name": REQUEST_KIND,
+        "title": word,
+        "summary": summary(operation),
+        "contentType": "application/json",
+        "headers": request_headers(),
+        "correlationId": {"location": "$message.header#/correlation_id"},
+        "payload": {
+            "type": "object",
+            "properties": {
+                "operation": {"const": word},
+                "payload": reference(&format!("components/schemas/{word}")),
+            },
+            "required": ["operation", "payload"],
+            "additionalProperties": false,
+        },
+        "examples": [
+            {"name": "golden", "payload": {"operation": word, "payload": examples(operation).0}},
+        ],
+    })
+}
+
+fn reply_message(operation: Operation) -> Value {
+    json!({
+        "name": REPLY_KIND,
+        "title": format!("answer to {}", operation.as_str()),
+        "contentType": "application/json",
+        "correlationId": {"location": "$message.header#/correlation_id"},
+        "payload": reference(&format!("components/schemas/{}.reply", operation.as_str())),
+        "examples": [{"name": "golden", "payload": examples(operation).1}],
+    })
+}
+
+/// Properties and headers of a request, by the name that AMQP has for them.
+fn request_headers() -> Value {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    json!({
+        "type": "object",
+        "properties": {
+            "type": {"const": REQUEST_KIND, "description": "Property: kind and major version."},
+            "message_id": text(
+                "Property: unique, 1 to 128 printable ASCII characters. The same message id is done once and gets the same \
+                 answer."
+            ),
+            "reply_to": text("Property: where the answer goes; absent when nobody waits."),
+            "correlation_id": text("Property: repeated by the answer."),
+            header::AUTHORIZATION: text(
+                "Header: the execution token, a JWT signed with EdDSA; its claims are the schema `execution-token`."
+            ),
+            header::EXPIRES_AT: {
+                "type": "integer",
+                "description": "Header: Unix milliseconds after which the request has no effect.",
+            },
+            header::TRACEPARENT: text("Header: W3C trace context."),
+        },
+        "required": ["type", "message_id", header::AUTHORIZATION],
+    })
+}
+
+/// The schemas of everything that start-intake takes and gives, with references that point into the document.
+fn schemas() -> Map<String, Value> {
+    let mut schemas = Map::new();
+    for (name, schema) in schema::all() {
+        let of_requests =
+            Operation::ALL.iter().any(|operation| name.starts_with(operation.as_str()));
+        if of_requests || name == "error" || name == "execution-token" {
+            collect(name, schema, &mut schemas);
+        }
+    }
+    schemas
+}
+
+fn collect(name: &str, schema: Schema, schemas: &mut Map<String, Value>) {
+    let mut value = schema.to_value();
+    if let Value::Object(object) = &mut value {
+        object.remove("$schema");
+        if let Some(Value::Object(definitions)) = object.remove("$defs") {
+            for (name, mut definition) in definitions {
+                repoint(&mut definition);
+                schemas.insert(name, definition);
+            }
+        }
+    }
+    repoint(&mut value);
+    schemas.insert(name.to_owned(), value);
+}
+
+fn repoint(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object.iter_mut() {
+                match value {
+                    Value::String(text) if name == "$ref" => {
+                        *text = text.replace("#/$defs/", "#/components/schemas/");
+                    }
+                    value => repoint(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(repoint),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_document_is_that_of_the_types() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/asyncapi.json");
+        let text = serde_json::to_string_pretty(&document()).unwrap() + "\n";
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(path, &text).unwrap();
+        }
+        let stored = std::fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(text, stored, "UPDATE_GOLDEN=1 rewrites it");
+    }
+
+    #[test]
+    fn every_operation_has_a_request_a_reply_and_an_example() {
+        let document = document();
+        for operation in Operation::ALL {
+            let id = id(operation);
+            let request = &document["components"]["messages"][format!("{id}Request")];
+            assert!(request["examples"][0]["payload"]["payload"].is_object(), "{id}");
+            let reply = &document["components"]["messages"][format!("{id}Reply")];
+            assert!(reply["examples"][0]["payload"]["ok"].is_boolean(), "{id}");
+            assert!(document["components"]["schemas"][operation.as_str()].is_object());
+        }
+    }
+
+    #[test]
+    fn every_error_code_is_published_with_its_sentence() {
+        let document = document();
+        let codes = document["info"]["x-error-codes"].as_array().unwrap();
+        assert_eq!(codes.len(), ErrorCode::ALL.len());
+        assert!(codes.iter().all(|code| code["message"].as_str().unwrap().ends_with('.')));
+    }
+}
