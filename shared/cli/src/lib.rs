@@ -4,10 +4,12 @@
 //! fleet's.
 
 pub mod apply;
+mod batch;
 mod calls;
 mod context;
 mod dev;
 mod jobs;
+mod keys;
 mod out;
 mod run_show;
 mod settings;
@@ -44,6 +46,12 @@ enum Command {
     /// Jobs of a project.
     #[command(subcommand)]
     Jobs(Jobs),
+    /// Idempotency keys of a project.
+    #[command(subcommand)]
+    Keys(keys::Command),
+    /// Batches of starts.
+    #[command(subcommand)]
+    Batch(batch::Command),
     /// Exchanges, queues and policies on the broker.
     #[command(subcommand)]
     Topology(topology::Command),
@@ -114,6 +122,8 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Get(args) => return calls::get(args).await,
         Command::Run(Run::Show { id }) => run_show::run(&id).await?,
         Command::Jobs(Jobs::Tail(args)) => jobs::tail(args).await?,
+        Command::Keys(command) => keys::run(command).await?,
+        Command::Batch(command) => batch::run(command).await?,
         Command::Topology(command) => return topology::run(command).await,
         Command::Token(command) => token::run(command)?,
         Command::Settings => settings::print(),

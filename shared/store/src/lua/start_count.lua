@@ -29,9 +29,9 @@ local function count_in_batch(tag, memory, most)
   if not revoked_key or tag == "replayed" then return end
   local batch, ids = KEYS[ARGV[9] + 1], KEYS[ARGV[9] + 2]
   local accepted, refused = "a:" .. ARGV[1], "r:" .. ARGV[1]
+  if redis.call("ZSCORE", ids, accepted) then return end
   local was_refused = redis.call("ZSCORE", ids, refused)
   local good = tag == "created" or tag == "duplicate"
-  if redis.call("ZSCORE", ids, accepted) or (was_refused and not good) then return end
   local first_at = redis.call("HGET", batch, "first_at") or int(now)
 
   if was_refused then

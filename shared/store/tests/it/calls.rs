@@ -111,6 +111,19 @@ async fn the_budget_is_asked_before_the_limit_of_a_kind_and_a_call_beyond_the_li
 }
 
 #[tokio::test]
+async fn without_a_budget_calls_beyond_the_limit_of_a_kind_are_not_remembered() {
+    let world = World::new().await;
+    let first = Request { calls_budget: None, calls_limit: Some(1), ..Request::process() };
+    world.run(&first).await;
+    for _ in 0..5 {
+        assert_eq!(world.start(&first.again()).await, Started::CallsExceeded);
+    }
+    // The total, the starts of Processes and the one message.
+    assert_eq!(counts(&world).await.len(), 3);
+    world.end().await;
+}
+
+#[tokio::test]
 async fn calls_are_forgotten_some_time_after_the_first_of_them() {
     let world = World::new().await;
     let ttl = async |execution: &str| -> i64 {

@@ -75,6 +75,23 @@ async fn a_released_key_is_free_at_once_and_its_run_goes_on() {
 }
 
 #[tokio::test]
+async fn a_release_that_is_sent_again_does_not_take_the_key_from_its_next_holder() {
+    let world = World::new().await;
+    let request = Request::process().with_key("k");
+    let old = world.run(&request).await;
+    release(&world, "k").await;
+    let new = world.run(&request.again()).await;
+    let script = include_str!("../../src/lua/key_release.lua").replace("#!lua", "");
+    let mut raw = world.raw().await;
+    let mut again = redis::cmd("EVAL");
+    again.arg(script).arg(1).arg(world.key_name("key:acme:crm:k")).arg(old.to_string());
+    let answer: Vec<String> = again.query_async(&mut raw).await.unwrap();
+    assert_eq!(answer, ["released"]);
+    assert_eq!(show(&world, "k").await.unwrap().run, new);
+    world.end().await;
+}
+
+#[tokio::test]
 async fn neither_the_end_nor_the_hand_over_of_a_run_touches_the_key_that_was_taken_from_it() {
     let world = World::new().await;
     let request = Request::process().with_key("k");

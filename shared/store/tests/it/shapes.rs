@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use runfleet_domain::{RunKind, RunState};
-use runfleet_store::{CatalogPut, End, Finished, HandedOver, Started};
+use runfleet_domain::{RunId, RunKind, RunState};
+use runfleet_store::{CatalogPut, End, Finished, GetRun, Got, HandedOver, Started, Verdict};
 
+use crate::calls::find;
 use crate::server::Server;
-use crate::world::{Request, World, connect, message, redis_url};
+use crate::world::{Request, World, connect, key, message, name, redis_url};
 
 /// One operation of each kind.
 async fn everything_works(world: &World) {
@@ -14,6 +15,7 @@ async fn everything_works(world: &World) {
     let run = world.run(&request).await;
     let duplicate = Started::Duplicate { run, state: RunState::Queued };
     assert_eq!(world.start(&request.again()).await, duplicate);
+    calls_keys_and_batches_work(world, run).await;
     let fence = world.claim(run).await;
     world.store.append_event(run, &message("e"), "{}").await.unwrap();
     world.store.renew_lease(run, fence).await.unwrap();
@@ -33,6 +35,28 @@ async fn everything_works(world: &World) {
     let changes = world.store.catalog_changes(0).await.unwrap();
     assert_eq!(changes.workspaces, std::slice::from_ref(&world.workspace));
     assert!(world.store.explain_run(run).await.unwrap().is_some());
+}
+
+async fn calls_keys_and_batches_work(world: &World, run: RunId) {
+    let (workspace, project, execution) = (&world.workspace, &world.project, &name("exec-1"));
+    let request = Request { batch: true, ..Request::process().with_key("b") };
+    assert_eq!(world.store.find_start(&find(world, &request)).await.unwrap(), None);
+    let made = world.run(&request).await;
+    let refused = Request { verdict: Verdict::Refuse, ..request.again() };
+    assert!(matches!(world.start(&refused).await, Started::Duplicate { .. }));
+    let get = GetRun { workspace, project, execution, calls_budget: Some(9), run: Some(run) };
+    assert!(matches!(world.store.get_run(&get).await.unwrap(), Got::Found(_)));
+    world.store.revoke_batch(workspace, project, execution, Duration::from_mins(1)).await.unwrap();
+    assert!(world.store.batch_revoked(workspace, project, execution).await.unwrap());
+    assert_eq!(world.start(&refused.again()).await, Started::Revoked);
+    world.store.unrevoke_batch(workspace, project, execution).await.unwrap();
+    // From refused to accepted.
+    let late = Request { verdict: Verdict::Accept, key: None, ..request.again() };
+    world.start(&Request { verdict: Verdict::Refuse, ..late.clone() }).await;
+    world.run(&late).await;
+    assert!(world.store.show_key(workspace, project, &key("b")).await.unwrap().is_some());
+    let released = world.store.release_key(workspace, project, &key("b")).await.unwrap();
+    assert_eq!(released, Some(made));
 }
 
 #[tokio::test]
