@@ -9,4 +9,6 @@
 -- or negative}.
 
 local batch = redis.call("HMGET", KEYS[1], "accepted", "refused", "first_at", "last_at")
-return { "batch", batch[1] or "0", batch[2] or "0", batch[3] or "", batch[4] or "", int(redis.call("PTTL", KEYS[2])) }
+-- Below zero only when somebody has removed the hash by hand.
+local refused = math.max(0, tonumber(batch[2] or "0"))
+return { "batch", batch[1] or "0", int(refused), batch[3] or "", batch[4] or "", int(redis.call("PTTL", KEYS[2])) }

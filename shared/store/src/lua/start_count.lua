@@ -1,10 +1,11 @@
 #!lua
 -- Put between `start_look.lua` and `run_start.lua`: counts a start once per message id. Not a script of its own.
 --
--- KEYS and ARGV as for `start_look.lua`; the keys of a batch follow its `revoked`:
+-- KEYS     as for `start_look.lua`; those of a batch follow its `revoked`:
 --   batch      hash: accepted, refused, first_at, last_at
---   batch ids  sorted set, by time: `a:<message>` that was told a run of somebody's key, `r:<message>` that was refused.
---              What made a run is not in it: `message` remembers that.
+--   batch ids  sorted set, by time: `a:<message>` that was told the run of its key, `r:<message>` that was refused. What
+--              made a run is not in it: `message` remembers that.
+-- ARGV     as for `start_look.lua`; spans and the number of ids come as arguments of the functions
 --
 -- Returns nothing; defines `count_call` and `count_in_batch`. Both read before they write.
 
