@@ -45,6 +45,7 @@ async fn both_servers_restarted_in_the_middle_of_500_runs_lose_none_and_double_n
     fleet.remove().await
 }
 
+/// CG-126, CG-127
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_away_for_seconds_costs_time_and_nothing_else() -> Result<()> {
     let servers = OwnServers::start()?;

@@ -35,6 +35,7 @@ async fn outcome(jobs: &Jobs, instance_id: &str) -> Result<ProcessCompletion> {
     serde_json::from_str(job.payload.get()).context("reading the payload of the job")
 }
 
+/// CG-004, CG-005, CG-006, CG-030, CG-031, CG-040, CG-041, CG-042, CG-043, CG-110, CG-111
 #[tokio::test]
 async fn a_run_ends_with_its_outcome_in_the_projects_job() -> Result<()> {
     let fleet = fleet().await?;
@@ -58,6 +59,7 @@ async fn a_run_ends_with_its_outcome_in_the_projects_job() -> Result<()> {
     fleet.remove().await
 }
 
+/// CG-112, CG-113, CG-114
 #[tokio::test]
 async fn the_outcome_job_continues_chain_and_budget_of_its_caller() -> Result<()> {
     let fleet = fleet().await?;
@@ -76,6 +78,7 @@ async fn the_outcome_job_continues_chain_and_budget_of_its_caller() -> Result<()
     fleet.remove().await
 }
 
+/// CG-115
 #[tokio::test]
 async fn an_outcome_that_the_budget_does_not_reach_is_dropped_with_its_reason() -> Result<()> {
     let fleet = fleet().await?;
@@ -94,6 +97,7 @@ async fn an_outcome_that_the_budget_does_not_reach_is_dropped_with_its_reason() 
     fleet.remove().await
 }
 
+/// CG-024, CG-121, CG-123, CG-124, CG-125
 #[tokio::test]
 async fn one_key_is_one_run_and_belongs_to_its_identity() -> Result<()> {
     let fleet = fleet().await?;
@@ -126,6 +130,7 @@ async fn one_key_is_one_run_and_belongs_to_its_identity() -> Result<()> {
     fleet.remove().await
 }
 
+/// CG-126
 #[tokio::test]
 async fn a_request_that_is_sent_twice_makes_one_run() -> Result<()> {
     let fleet = fleet().await?;
@@ -169,6 +174,7 @@ async fn a_long_process_is_executed_in_slices() -> Result<()> {
     fleet.remove().await
 }
 
+/// CG-026, CG-116, CG-128, CG-144
 #[tokio::test]
 async fn a_refused_start_leaves_nothing_behind() -> Result<()> {
     let fleet = fleet().await?;
@@ -221,6 +227,7 @@ async fn a_refused_start_leaves_nothing_behind() -> Result<()> {
     fleet.remove().await
 }
 
+/// CG-143
 #[tokio::test]
 async fn a_project_starts_no_more_than_its_day_allows() -> Result<()> {
     let fleet = Fleet::start(Options { starts_per_day: Some(5), ..Options::default() }).await?;
@@ -242,6 +249,7 @@ async fn a_project_starts_no_more_than_its_day_allows() -> Result<()> {
 static GOOD: std::sync::LazyLock<ProcessStart> =
     std::sync::LazyLock::new(|| start(&json!({"amount": 1})));
 
+/// CG-120, CG-141
 #[tokio::test]
 async fn an_execution_starts_no_more_than_it_may() -> Result<()> {
     let fleet = fleet().await?;
@@ -254,6 +262,7 @@ async fn an_execution_starts_no_more_than_it_may() -> Result<()> {
     fleet.remove().await
 }
 
+/// CG-006, CG-032
 #[tokio::test]
 async fn a_run_of_another_project_is_not_found() -> Result<()> {
     let fleet = fleet().await?;

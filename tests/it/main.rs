@@ -4,6 +4,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod agents;
+mod contract;
 mod journeys;
 mod starts;
 mod tidy;

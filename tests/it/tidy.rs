@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-fn read(path: impl AsRef<Path>) -> String {
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -34,7 +34,7 @@ fn files(dir: &str, endings: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-fn source_files() -> Vec<PathBuf> {
+pub(crate) fn source_files() -> Vec<PathBuf> {
     ["shared", "workers", "tests"].into_iter().flat_map(|dir| files(dir, &[".rs"])).collect()
 }
 

@@ -184,6 +184,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Reply<T> {
 mod tests {
     use super::*;
 
+    /// CG-160
     #[test]
     fn every_code_has_a_sentence_and_is_read_back() {
         for code in ErrorCode::ALL {

@@ -68,6 +68,7 @@ fn messages_inside_the_fleet_keep_their_form() {
     );
 }
 
+/// CG-007, CG-041, CG-042
 #[test]
 fn what_a_project_gets_keeps_its_form() {
     let run_id: runfleet_domain::RunId = RUN.parse().unwrap();

@@ -139,6 +139,7 @@ mod tests {
         (fact("field"), fact("problem"))
     }
 
+    /// CG-020, CG-023
     #[test]
     fn a_full_start_is_read_and_keeps_its_numbers() {
         let start = parse(
@@ -151,6 +152,7 @@ mod tests {
         assert_eq!(start.on_complete.unwrap().0.as_str(), "done");
     }
 
+    /// CG-020, CG-025
     #[test]
     fn what_is_wrong_is_named_by_its_field() {
         assert_eq!(refused("{}").0, "processInfoId");
@@ -171,6 +173,7 @@ mod tests {
         );
     }
 
+    /// CG-025
     #[test]
     fn sizes_are_bounded_in_bytes_and_the_error_tells_limit_and_size() {
         let text =

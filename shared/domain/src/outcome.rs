@@ -62,12 +62,14 @@ mod tests {
 
     const GOOD: Facts = Facts { run_hops: 9, chain: 0, job_declared: true };
 
+    /// CG-113
     #[test]
     fn the_job_gets_one_step_less_than_the_run() {
         assert_eq!(decide(GOOD), Ok(8));
         assert_eq!(decide(Facts { run_hops: 1, ..GOOD }), Ok(0));
     }
 
+    /// CG-115, CG-117
     #[test]
     fn each_reason_to_drop_is_told_apart() {
         assert_eq!(decide(Facts { run_hops: 0, ..GOOD }), Err(DropReason::NoHopsLeft));

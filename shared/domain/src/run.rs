@@ -200,6 +200,7 @@ mod tests {
         }
     }
 
+    /// CG-030, CG-090
     #[test]
     fn words_are_read_back_and_public_words_are_the_contracts() {
         for state in RunState::ALL {

@@ -154,6 +154,7 @@ async fn a_get_without_a_budget_writes_nothing() {
     world.end().await;
 }
 
+/// CG-032, CG-095
 #[tokio::test]
 async fn a_run_of_another_project_shard_or_workspace_is_missing_and_the_call_counts() {
     let world = World::new().await;
@@ -169,6 +170,7 @@ async fn a_run_of_another_project_shard_or_workspace_is_missing_and_the_call_cou
     world.end().await;
 }
 
+/// CG-006
 #[tokio::test]
 async fn a_run_can_be_asked_for_until_seven_days_after_its_end() {
     let world = World::with_movable_clock().await;

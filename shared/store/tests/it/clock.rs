@@ -7,6 +7,7 @@ use crate::world::{Request, World};
 
 const DAY_MS: i64 = 86_400_000;
 
+/// CG-122
 #[tokio::test]
 async fn a_key_is_held_for_seven_days_after_the_end_and_then_free() {
     let world = World::with_movable_clock().await;
@@ -49,6 +50,7 @@ async fn the_late_hand_over_of_an_old_run_does_not_shorten_the_life_of_its_succe
     world.end().await;
 }
 
+/// CG-122
 #[tokio::test]
 async fn a_key_never_expires_while_its_run_goes_on() {
     let world = World::with_movable_clock().await;
@@ -60,6 +62,7 @@ async fn a_key_never_expires_while_its_run_goes_on() {
     world.end().await;
 }
 
+/// CG-143
 #[tokio::test]
 async fn starts_are_counted_by_the_utc_day_of_the_ledger() {
     let world = World::with_movable_clock().await;

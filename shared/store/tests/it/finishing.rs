@@ -42,6 +42,7 @@ async fn the_holder_ends_its_run_and_the_outcome_waits_with_an_alarm() {
     world.end().await;
 }
 
+/// CG-122
 #[tokio::test]
 async fn without_a_wanted_outcome_the_run_and_its_key_live_on_for_eight_days() {
     let world = World::new().await;
@@ -63,6 +64,7 @@ async fn without_a_wanted_outcome_the_run_and_its_key_live_on_for_eight_days() {
     world.end().await;
 }
 
+/// CG-092
 #[tokio::test]
 async fn the_error_of_a_run_is_kept() {
     let world = World::new().await;

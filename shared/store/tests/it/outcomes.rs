@@ -25,6 +25,7 @@ async fn delivered(world: &World) -> JobRecord {
     }
 }
 
+/// CG-110, CG-111, CG-112
 #[tokio::test]
 async fn an_outcome_becomes_a_job_that_carries_everything() {
     let world = World::new().await;
@@ -84,6 +85,7 @@ async fn an_agent_run_keeps_the_output_that_callers_ask_for() {
     world.end().await;
 }
 
+/// CG-040, CG-100
 #[tokio::test]
 async fn many_hand_overs_at_once_make_one_job() {
     let world = World::with(|config| config.connections = 4).await;
@@ -135,6 +137,7 @@ async fn a_hand_over_that_tells_another_story_than_the_record_is_refused() {
     world.end().await;
 }
 
+/// CG-115, CG-117
 #[tokio::test]
 async fn an_outcome_that_is_dropped_keeps_its_reason() {
     let world = World::new().await;
@@ -157,6 +160,7 @@ async fn an_outcome_that_is_dropped_keeps_its_reason() {
     world.end().await;
 }
 
+/// CG-117
 #[tokio::test]
 async fn a_project_with_too_many_jobs_gets_no_more_until_one_ends() {
     let world = World::new().await;

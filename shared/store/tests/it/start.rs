@@ -69,6 +69,7 @@ async fn the_same_message_makes_one_run() {
     world.end().await;
 }
 
+/// CG-126
 #[tokio::test]
 async fn a_call_that_is_sent_again_finds_what_it_did() {
     let world = World::new().await;
@@ -81,6 +82,7 @@ async fn a_call_that_is_sent_again_finds_what_it_did() {
     world.end().await;
 }
 
+/// CG-121, CG-125
 #[tokio::test]
 async fn the_same_key_names_one_run_whatever_the_other_options() {
     let world = World::new().await;
@@ -93,6 +95,7 @@ async fn the_same_key_names_one_run_whatever_the_other_options() {
     world.end().await;
 }
 
+/// CG-124
 #[tokio::test]
 async fn a_key_of_another_identity_is_a_conflict_before_anything_else_is_told() {
     let world = World::new().await;
@@ -110,6 +113,7 @@ async fn a_key_of_another_identity_is_a_conflict_before_anything_else_is_told() 
     world.end().await;
 }
 
+/// CG-123
 #[tokio::test]
 async fn a_key_of_another_process_or_agent_is_refused() {
     let world = World::new().await;
@@ -145,6 +149,7 @@ async fn keys_of_two_projects_and_of_two_workspaces_are_apart() {
     world.end().await;
 }
 
+/// CG-140, CG-141
 #[tokio::test]
 async fn the_calls_of_an_execution_are_counted_once_per_message_and_kind() {
     let world = World::new().await;
@@ -163,6 +168,7 @@ async fn the_calls_of_an_execution_are_counted_once_per_message_and_kind() {
     world.end().await;
 }
 
+/// CG-143
 #[tokio::test]
 async fn the_starts_of_a_day_are_counted_and_bounded() {
     let world = World::new().await;
@@ -180,6 +186,7 @@ async fn the_starts_of_a_day_are_counted_and_bounded() {
     world.end().await;
 }
 
+/// CG-128, CG-144
 #[tokio::test]
 async fn a_refusal_writes_nothing_but_the_call() {
     let world = World::new().await;
@@ -201,6 +208,7 @@ async fn a_refusal_writes_nothing_but_the_call() {
     world.end().await;
 }
 
+/// CG-122
 #[tokio::test]
 async fn a_key_whose_run_has_vanished_is_free() {
     let world = World::new().await;
@@ -220,6 +228,7 @@ async fn a_key_whose_run_has_vanished_is_free() {
     world.end().await;
 }
 
+/// CG-121
 #[tokio::test]
 async fn many_starts_with_one_key_at_once_make_one_run() {
     let world = World::new().await;
@@ -237,6 +246,7 @@ async fn many_starts_with_one_key_at_once_make_one_run() {
     world.end().await;
 }
 
+/// CG-121, CG-143
 #[tokio::test]
 async fn many_starts_with_eight_keys_at_once_make_eight_runs_and_count_eight() {
     let world = World::with(|config| config.connections = 4).await;
@@ -309,6 +319,7 @@ async fn names_with_braces_and_colons_stay_apart() {
     world.end().await;
 }
 
+/// CG-126
 #[tokio::test]
 async fn a_replayed_start_tells_where_the_run_is_now() {
     let world = World::new().await;

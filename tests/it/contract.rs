@@ -1,0 +1,100 @@
+//! The page of the contract and the tests that show it: each statement names its tests, and each test its statements.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tidy::{read, root, source_files};
+
+const PAGE: &str = "CONTRACT.md";
+
+/// Words for a statement without a test.
+const WITHOUT: [&str; 2] = ["not built yet", "guidance"];
+
+/// Ids in a line, such as `CG-013, CG-014`.
+fn ids(line: &str) -> impl Iterator<Item = String> {
+    line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-')
+        .filter(|word| word.len() == 6 && word.starts_with("CG-"))
+        .map(str::to_owned)
+}
+
+/// Names of tests by the ids in their doc comments.
+fn shown_by_tests() -> BTreeMap<String, BTreeSet<String>> {
+    let mut shown: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in source_files() {
+        let text = read(&path);
+        let (mut noted, mut is_test) = (Vec::new(), false);
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("///") {
+                noted.extend(ids(line));
+            } else if line.starts_with("#[") {
+                is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+            } else {
+                let name = line.trim_start_matches("async ").strip_prefix("fn ");
+                if let Some((name, _)) = name.and_then(|rest| rest.split_once('(')) {
+                    // Tests written by a macro carry the attribute in the macro.
+                    if is_test || path.ends_with("at_random.rs") {
+                        for id in &noted {
+                            shown.entry(id.clone()).or_default().insert(name.to_owned());
+                        }
+                    }
+                }
+                noted.clear();
+                is_test = false;
+            }
+        }
+    }
+    shown
+}
+
+/// The three cells of a row about a statement.
+fn row(line: &str) -> Option<(&str, &str, &str)> {
+    let cells: Vec<_> =
+        line.strip_prefix("| CG-")?.trim_end_matches(" |").splitn(3, " | ").collect();
+    match cells[..] {
+        [id, text, shown] => Some((id, text, shown.trim())),
+        [id, text] => Some((id, text.trim_end_matches(" |"), "")),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_statement_of_the_contract_names_the_tests_that_show_it() {
+    let shown = shown_by_tests();
+    let page = read(PAGE);
+    let (mut listed, mut fresh) = (BTreeSet::new(), String::new());
+    for line in page.lines() {
+        let Some((number, text, before)) = row(line) else {
+            fresh += line;
+            fresh.push('\n');
+            continue;
+        };
+        let id = format!("CG-{number}");
+        let now = match shown.get(&id) {
+            Some(tests) => {
+                tests.iter().map(|test| format!("`{test}`")).collect::<Vec<_>>().join(", ")
+            }
+            None if WITHOUT.contains(&before) => before.to_owned(),
+            None => panic!("{id} has no test and does not say {WITHOUT:?}: {before}"),
+        };
+        assert!(
+            !WITHOUT.contains(&before) || !shown.contains_key(&id),
+            "{id} has tests now: {now}"
+        );
+        fresh.extend(["| ", &id, " | ", text, " | ", &now, " |\n"]);
+        assert!(listed.insert(id), "{number} is listed twice");
+    }
+    for id in shown.keys() {
+        assert!(listed.contains(id), "a test shows {id}, which the page does not list");
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(root().join(PAGE), &fresh).unwrap();
+    }
+    assert_eq!(fresh, read(PAGE), "UPDATE_GOLDEN=1 rewrites the last column");
+}
+
+#[test]
+fn the_page_lists_every_error_code_and_no_other() {
+    let page = read(PAGE);
+    for code in runfleet_contracts::ErrorCode::ALL {
+        assert!(page.contains(&format!("`{}`", code.as_str())), "{}", code.as_str());
+    }
+}
