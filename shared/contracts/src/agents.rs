@@ -17,8 +17,9 @@ use serde_json::{Map, Value};
 
 use crate::error::ErrorBody;
 use crate::json::read;
-use crate::request::{OutcomeJob, ValidOutcomeJob, given, named, object, sized};
+use crate::request::{OutcomeJob, ValidOutcomeJob, named, object, sized};
 use crate::result_schema;
+use crate::strict::{given, given_object, given_objects, given_word};
 
 /// Options of `agents.start` as they travel.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +37,7 @@ pub struct AgentStart {
     #[schemars(with = "Map<String, Value>")]
     pub variables: Option<Box<RawValue>>,
     /// Records that the agent gets to see: at most 20, each once.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_objects", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<AgentRecord>", length(max = 20))]
     pub records: Option<Vec<AgentRecord>>,
     /// JSON Schema that the result must fit: an object, at most 16,384 bytes, 8 levels deep.
@@ -44,11 +45,11 @@ pub struct AgentStart {
     #[schemars(with = "Map<String, Value>")]
     pub result_schema: Option<Box<RawValue>>,
     /// As whom the agent acts: `caller` unless the execution has no user.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_word", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RunAs")]
     pub run_as: Option<RunAs>,
     /// What happens to tool calls that want a person's approval: `deny` unless it is given.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_word", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ApprovalPolicy")]
     pub approval_policy: Option<ApprovalPolicy>,
     /// Longest time of the run, in seconds: 10 to 1,800; 300 unless it is given.
@@ -64,11 +65,11 @@ pub struct AgentStart {
     )]
     pub idempotency_key: Option<String>,
     /// The job that gets the outcome.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OutcomeJob")]
     pub on_result: Option<OutcomeJob>,
     /// The person who may get a message.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "DeliverTo")]
     pub deliver_to: Option<DeliverTo>,
 }
@@ -107,7 +108,7 @@ pub struct DeliverTo {
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9_-]+$"))]
     pub personnel_id: String,
     /// `new` unless it is given; `latest` opens a new one when there is none.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_word", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Conversation")]
     pub conversation: Option<Conversation>,
     /// Names a conversation that is opened: one line of 1 to 200 characters.

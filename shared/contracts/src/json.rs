@@ -9,38 +9,64 @@ use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor,
 };
 use serde_json::value::RawValue;
+use serde_path_to_error::{Path, Segment};
 
 use crate::error::ErrorBody;
+use crate::strict::Object;
 
-/// Names of options are shorter than this; anything longer is a value that somebody sent.
+/// How much of a name is told, in characters. Names of options are shorter; a longer one is something that somebody sent.
 const NAME_CHARS_MAX: usize = 64;
+
+/// Names that `serde_json` keeps for itself begin like this: it would read the text behind one as JSON that nobody has looked at.
+const RESERVED: &str = "$serde_json::private::";
 
 const TOO_DEEP: &str = "nested too deeply";
 const TWICE: &str = "a name twice";
+const NOT_FREE: &str = "a reserved name";
 
-/// Reads options or says which field is wrong. Never repeats a value.
+/// Reads options, which are an object, or says which field is wrong. Never repeats a value.
 pub(crate) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, ErrorBody> {
     let mut deserializer = serde_json::Deserializer::from_slice(json);
-    let read = serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| problem(&error.path().to_string(), error.inner()))?;
+    let Object(read) = serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| problem(&place(error.path()), error.inner()))?;
     deserializer.end().map_err(|error| problem("", &error))?;
     Ok(read)
+}
+
+/// A path as it is told: short, and in one line, whatever a caller chose as a name.
+fn place(path: &Path) -> String {
+    let mut text = String::new();
+    for segment in path {
+        match segment {
+            Segment::Seq { index } => text.extend(["[", &index.to_string(), "]"]),
+            Segment::Map { key: name } | Segment::Enum { variant: name } => {
+                if !text.is_empty() {
+                    text.push('.');
+                }
+                let printable =
+                    |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
+                text.extend(name.chars().take(NAME_CHARS_MAX).map(printable));
+            }
+            Segment::Unknown => {}
+        }
+    }
+    text
 }
 
 /// Says what is wrong by the kind of the fault alone: the text of serde may repeat a value.
 fn problem(path: &str, error: &serde_json::Error) -> ErrorBody {
     let text = error.to_string();
-    let path = if path == "." { "" } else { path };
-    let named = text.split('`').nth(1).filter(|name| name.chars().count() <= NAME_CHARS_MAX);
+    if text.starts_with("unknown field") {
+        return ErrorBody::field(path, "is not known");
+    }
+    // Only names of options come between these marks now.
+    let named = text.split('`').nth(1);
     let at = |name: &str| match path {
         "" => name.to_owned(),
         path if path == name || path.ends_with(&format!(".{name}")) => path.to_owned(),
         path => format!("{path}.{name}"),
     };
     match named {
-        Some(name) if text.starts_with("unknown field") => {
-            return ErrorBody::field(&at(name), "is not known");
-        }
         Some(name) if text.starts_with("missing field") => {
             return ErrorBody::field(&at(name), "is required");
         }
@@ -58,8 +84,8 @@ fn problem(path: &str, error: &serde_json::Error) -> ErrorBody {
     }
 }
 
-/// Refuses JSON that is nested deeper than [`JSON_DEPTH_MAX`], that gives a name twice in one object, or whose numbers no
-/// program can hold.
+/// Refuses JSON that is nested deeper than [`JSON_DEPTH_MAX`], that gives a name twice in one object, that uses a reserved
+/// name, or whose numbers no program can hold.
 pub(crate) fn check_shape(field: &str, json: &RawValue) -> Result<(), ErrorBody> {
     let mut deserializer = serde_json::Deserializer::from_str(json.get());
     Shape { depth: 0 }.deserialize(&mut deserializer).map_err(|error| {
@@ -70,6 +96,8 @@ pub(crate) fn check_shape(field: &str, json: &RawValue) -> Result<(), ErrorBody>
                 "is nested too deeply"
             } else if text.starts_with(TWICE) {
                 "gives a name twice"
+            } else if text.starts_with(NOT_FREE) {
+                "uses a reserved name"
             } else if text.starts_with("number out of range") {
                 "has a number out of range"
             } else {
@@ -143,6 +171,9 @@ impl<'de> Visitor<'de> for Shape {
         let inside = self.inside()?;
         let mut names = HashSet::new();
         while let Some(name) = entries.next_key::<String>()? {
+            if name.starts_with(RESERVED) {
+                return Err(A::Error::custom(NOT_FREE));
+            }
             if !names.insert(name) {
                 return Err(A::Error::custom(TWICE));
             }
@@ -171,6 +202,10 @@ mod tests {
         assert_eq!(shape(&nested(10_000)), "is nested too deeply");
         assert_eq!(shape(r#"{"a":1,"b":{"a":1}}"#), "");
         assert_eq!(shape(r#"{"b":{"a":1,"\u0061":2}}"#), "gives a name twice");
+        assert_eq!(
+            shape(r#"[{"\u0024serde_json::private::RawValue":"1"}]"#),
+            "uses a reserved name"
+        );
     }
 
     #[test]

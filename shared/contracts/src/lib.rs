@@ -20,6 +20,7 @@ mod refusal;
 pub mod request;
 pub mod result_schema;
 pub mod schema;
+mod strict;
 
 pub use claims::Claims;
 pub use error::{ErrorBody, ErrorCode, Reply};

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::error::ErrorBody;
 use crate::json::read;
-use crate::request::{OutcomeJob, ValidOutcomeJob, given, named, object, sized};
+use crate::request::{OutcomeJob, ValidOutcomeJob, named, object, sized};
+use crate::strict::{given, given_object};
 
 /// Options of `processes.start` as they travel.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +35,7 @@ pub struct ProcessStart {
     )]
     pub idempotency_key: Option<String>,
     /// The job that gets the outcome.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OutcomeJob")]
     pub on_complete: Option<OutcomeJob>,
 }

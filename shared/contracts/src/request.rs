@@ -3,12 +3,13 @@
 use runfleet_domain::limits::JOB_ECHO_BYTES_MAX;
 use runfleet_domain::{JobKey, RunKind};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::ErrorBody;
 use crate::json::{check_shape, read};
 use crate::refusal::outcome_option;
+use crate::strict::word;
 
 pub use crate::agents::*;
 pub use crate::processes::*;
@@ -65,6 +66,8 @@ impl Operation {
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// What is asked.
+    #[serde(deserialize_with = "word")]
+    #[schemars(with = "Operation")]
     pub operation: Operation,
     /// The options of that operation.
     #[schemars(with = "serde_json::Value")]
@@ -76,13 +79,6 @@ impl Request {
     pub fn parse(body: &[u8]) -> Result<Self, ErrorBody> {
         read(body)
     }
-}
-
-/// An option that was given: null is not a way to leave one out.
-pub(crate) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
 }
 
 /// A name, or which field holds none.

@@ -1,0 +1,122 @@
+//! Reads a request as start-intake does, and holds every reading to what is promised about all of them.
+
+use std::time::{Duration, Instant};
+
+use runfleet_contracts::agents::{AgentGet, AgentStart, ValidAgentStart};
+use runfleet_contracts::processes::{ProcessGet, ProcessStart, ValidProcessStart};
+use runfleet_contracts::{ErrorBody, ErrorCode, Operation, Request};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// Longest time of one reading in a debug build.
+const BOUND: Duration = Duration::from_millis(200);
+
+/// Longest error as JSON, in bytes: however large the request, what is told about it is short.
+const ERROR_BYTES_MAX: usize = 1_024;
+
+/// The only facts that an error about a request tells.
+const FACTS: [&str; 6] = ["field", "problem", "column", "limit", "size", "path"];
+
+/// A request that was accepted.
+#[derive(Debug)]
+#[expect(dead_code, reason = "the ids of a get are compared by their debug text")]
+pub(crate) enum Accepted {
+    Process(ValidProcessStart),
+    Agent(Box<ValidAgentStart>),
+    Get(String, Option<runfleet_domain::RunId>),
+}
+
+impl Accepted {
+    /// The options of a Process start.
+    pub(crate) fn process(self) -> ValidProcessStart {
+        match self {
+            Self::Process(start) => start,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The options of an agent start.
+    pub(crate) fn agent(self) -> ValidAgentStart {
+        match self {
+            Self::Agent(start) => *start,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn options(operation: Operation, payload: &RawValue) -> Result<Accepted, ErrorBody> {
+    let get = |(text, id)| Accepted::Get(text, id);
+    match operation {
+        Operation::ProcessesStart => ProcessStart::parse(payload).map(Accepted::Process),
+        Operation::AgentsStart => AgentStart::parse(payload).map(Box::new).map(Accepted::Agent),
+        Operation::ProcessesGet => ProcessGet::parse(payload).map(get),
+        Operation::AgentsGet => AgentGet::parse(payload).map(get),
+    }
+}
+
+fn timed(body: &[u8]) -> (Result<(Request, Accepted), ErrorBody>, Duration) {
+    let began = Instant::now();
+    let read = Request::parse(body).and_then(|request| {
+        options(request.operation, &request.payload).map(|accepted| (request, accepted))
+    });
+    (read, began.elapsed())
+}
+
+/// Reads a body and checks what holds for every body: the bound on time, the form of the error, and that what is accepted
+/// is the same after it was written and read again.
+pub(crate) fn read(body: &[u8]) -> Result<Accepted, ErrorBody> {
+    let (read, mut elapsed) = timed(body);
+    for _ in 0..3 {
+        // A busy machine may have stopped us in the middle.
+        if elapsed >= BOUND {
+            elapsed = timed(body).1;
+        }
+    }
+    assert!(elapsed < BOUND, "{elapsed:?} for {} bytes", body.len());
+    match read {
+        Ok((request, accepted)) => {
+            comes_back(&request, &accepted);
+            Ok(accepted)
+        }
+        Err(error) => {
+            is_an_error_of_the_contract(&error);
+            Err(error)
+        }
+    }
+}
+
+fn is_an_error_of_the_contract(error: &ErrorBody) {
+    assert_eq!(error.code, ErrorCode::Validation);
+    assert_eq!(error.message, ErrorCode::Validation.text());
+    assert!(error.details["field"].is_string() && error.details["problem"].is_string());
+    for name in error.details.keys() {
+        assert!(FACTS.contains(&name.as_str()), "{name} is told");
+    }
+    let size = serde_json::to_vec(error).unwrap().len();
+    assert!(size <= ERROR_BYTES_MAX, "an error of {size} bytes");
+}
+
+/// The options, read without checks and written again.
+fn rewritten<T: DeserializeOwned + Serialize>(payload: &RawValue) -> Box<RawValue> {
+    to_raw_value(&serde_json::from_str::<T>(payload.get()).unwrap()).unwrap()
+}
+
+fn comes_back(request: &Request, accepted: &Accepted) {
+    let again = Request::parse(&serde_json::to_vec(request).unwrap()).unwrap();
+    assert_eq!(again.operation, request.operation);
+    assert_eq!(again.payload.get(), request.payload.get());
+    let payload = match request.operation {
+        Operation::ProcessesStart => rewritten::<ProcessStart>(&again.payload),
+        Operation::AgentsStart => rewritten::<AgentStart>(&again.payload),
+        Operation::ProcessesGet => rewritten::<ProcessGet>(&again.payload),
+        Operation::AgentsGet => rewritten::<AgentGet>(&again.payload),
+    };
+    let again = options(request.operation, &payload).unwrap();
+    assert_eq!(format!("{again:?}"), format!("{accepted:?}"));
+}
+
+/// The field and the problem that an error tells.
+pub(crate) fn told(error: &ErrorBody) -> (&str, &str) {
+    (error.details["field"].as_str().unwrap(), error.details["problem"].as_str().unwrap())
+}
