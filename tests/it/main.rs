@@ -5,6 +5,7 @@
 
 mod agents;
 mod contract;
+mod examples;
 mod journeys;
 mod starts;
 mod tidy;

@@ -7,13 +7,14 @@ use runfleet_broker::{DecodeError, Failure, Gate, Inbound, Inbox, LaneConfig, Pu
 use runfleet_contracts::request::REQUEST_KIND;
 use runfleet_contracts::{ErrorBody, ErrorCode, Operation, Request};
 use runfleet_domain::{Lane, RunKind};
-use runfleet_identity::{Verified, Verifier};
+use runfleet_identity::Verified;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::Store;
 use runfleet_worker::inbox::unknown_kind;
 use runfleet_worker::{CatalogCache, Fleet};
 
 use crate::answer::Caller;
+use crate::key_set::Keys;
 use crate::metrics::Metrics;
 use crate::{get, start};
 
@@ -68,14 +69,14 @@ pub(crate) struct Deps {
     pub(crate) catalog: CatalogCache,
     pub(crate) offered: Offered,
     metrics: Metrics,
-    verifier: Verifier,
+    keys: Keys,
     gates: Vec<(Lane, Gate)>,
 }
 
 impl Deps {
     pub(crate) fn new(
         fleet: &Fleet,
-        verifier: Verifier,
+        keys: Keys,
         lanes: &[LaneConfig],
         offered: Offered,
     ) -> anyhow::Result<Self> {
@@ -85,7 +86,7 @@ impl Deps {
             catalog: fleet.catalog.clone(),
             metrics: Metrics::new(&fleet.process.registry)?,
             offered,
-            verifier,
+            keys,
             gates: lanes.iter().map(|lane| (lane.lane, lane.gate.clone())).collect(),
         })
     }
@@ -164,7 +165,8 @@ pub(crate) async fn handle(
 fn identify(deps: &Deps, message: &Inbound<RawRequest>, now: u64) -> Result<Verified, ErrorBody> {
     let denied = |reason: &str| ErrorBody::new(ErrorCode::PermissionDenied).with("reason", reason);
     let token = message.authorization.as_ref().ok_or_else(|| denied("TOKEN_MISSING"))?;
-    deps.verifier.verify(token, now).map_err(|error| {
+    let verifier = Arc::clone(&deps.keys.borrow());
+    verifier.verify(token, now).map_err(|error| {
         tracing::debug!(%error, "a token is not believed");
         denied("TOKEN_INVALID")
     })

@@ -5,15 +5,14 @@ mod answer;
 mod asked;
 mod get;
 mod handler;
+mod key_set;
 mod metrics;
 mod start;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
 use runfleet_domain::Lane;
-use runfleet_identity::Verifier;
 use runfleet_runtime::{Env, Process};
 use runfleet_worker::{Fleet, Settings};
 
@@ -33,7 +32,7 @@ impl Config {
         let fleet = Settings::from_env(env, "start-intake");
         let token_keys_file = env.required(
             "RUNFLEET_TOKEN_KEYS_FILE",
-            "JSON Web Key Set with the public keys that may sign execution tokens.",
+            "JSON Web Key Set with the public keys that may sign execution tokens; read again when it changes.",
         );
         let processes = env.or(
             "RUNFLEET_PROCESSES_ENABLED",
@@ -56,13 +55,11 @@ impl Config {
 /// Runs until asked to stop.
 pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
     let file = &config.token_keys_file;
-    let key_set =
-        std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-    let verifier =
-        Verifier::new(&key_set).with_context(|| format!("reading {}", file.display()))?;
+    let (key_set, keys) = key_set::open(file)?;
+    process.tasks.spawn(key_set.follow(process.shutdown.clone()));
     let fleet = Fleet::connect(config.fleet, process).await?;
     let lanes = fleet.lanes(&Lane::ALL);
-    let deps = Arc::new(Deps::new(&fleet, verifier, &lanes, config.offered)?);
+    let deps = Arc::new(Deps::new(&fleet, keys, &lanes, config.offered)?);
     fleet
         .consume::<RawRequest, _, _>(lanes, move |message| {
             handler::handle(Arc::clone(&deps), message)

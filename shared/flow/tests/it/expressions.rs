@@ -319,3 +319,16 @@ fn expressions_that_cannot_be_trusted_are_refused_when_they_are_read() {
     let found = problems(&condition("x >"));
     assert!(found[0].starts_with("yes: "), "{found:?}");
 }
+
+#[test]
+fn whole_numbers_beyond_2_to_the_53_pass_unchanged() {
+    for text in ["9007199254740993", "-9007199254740993", "18446744073709551615"] {
+        let x: Value = serde_json::from_str(text).expect("a number");
+        for (expression, x) in
+            [("x", x.clone()), ("x[1]", json!([x])), ("x.n", json!({"n": x})), ("x + 0", x.clone())]
+        {
+            let result = evaluate(expression, x).expect("a result");
+            assert_eq!(result.to_string(), text, "{expression}");
+        }
+    }
+}
