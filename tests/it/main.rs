@@ -6,6 +6,7 @@
 mod agents;
 mod contract;
 mod examples;
+mod facts;
 mod journeys;
 mod starts;
 mod tidy;

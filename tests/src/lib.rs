@@ -3,11 +3,13 @@
 pub mod bench;
 mod fleet;
 mod jobs;
+mod platform;
 mod servers;
 mod wire;
 
 pub use fleet::{Fleet, Options, WORKERS};
 pub use jobs::Jobs;
+pub use platform::Platform;
 pub use servers::OwnServers;
 pub use wire::Wire;
 mod options;

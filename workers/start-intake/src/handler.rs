@@ -14,6 +14,7 @@ use runfleet_worker::inbox::unknown_kind;
 use runfleet_worker::{CatalogCache, Fleet};
 
 use crate::answer::Caller;
+use crate::facts::FactServices;
 use crate::key_set::Keys;
 use crate::metrics::Metrics;
 use crate::{get, start};
@@ -68,6 +69,7 @@ pub(crate) struct Deps {
     pub(crate) publisher: Publisher,
     pub(crate) catalog: CatalogCache,
     pub(crate) offered: Offered,
+    pub(crate) facts: FactServices,
     metrics: Metrics,
     keys: Keys,
     gates: Vec<(Lane, Gate)>,
@@ -77,6 +79,7 @@ impl Deps {
     pub(crate) fn new(
         fleet: &Fleet,
         keys: Keys,
+        facts: FactServices,
         lanes: &[LaneConfig],
         offered: Offered,
     ) -> anyhow::Result<Self> {
@@ -87,6 +90,7 @@ impl Deps {
             metrics: Metrics::new(&fleet.process.registry)?,
             offered,
             keys,
+            facts,
             gates: lanes.iter().map(|lane| (lane.lane, lane.gate.clone())).collect(),
         })
     }

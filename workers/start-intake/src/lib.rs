@@ -3,6 +3,7 @@
 mod admission;
 mod answer;
 mod asked;
+mod facts;
 mod get;
 mod handler;
 mod key_set;
@@ -16,6 +17,7 @@ use runfleet_domain::Lane;
 use runfleet_runtime::{Env, Process};
 use runfleet_worker::{Fleet, Settings};
 
+use crate::facts::{FactServices, FactsConfig};
 use crate::handler::{Deps, Offered, RawRequest};
 
 /// Settings of start-intake.
@@ -24,6 +26,7 @@ pub struct Config {
     fleet: Settings,
     token_keys_file: PathBuf,
     offered: Offered,
+    facts: FactsConfig,
 }
 
 impl Config {
@@ -44,10 +47,12 @@ impl Config {
             true,
             "Whether agents can be started and asked for; `AGENTS_DISABLED` otherwise.",
         );
+        let facts = FactsConfig::from_env(env);
         Some(Self {
             fleet: fleet?,
             token_keys_file: token_keys_file?,
             offered: Offered { processes: processes?, agents: agents? },
+            facts: facts?,
         })
     }
 }
@@ -59,7 +64,8 @@ pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
     process.tasks.spawn(key_set.follow(process.shutdown.clone()));
     let fleet = Fleet::connect(config.fleet, process).await?;
     let lanes = fleet.lanes(&Lane::ALL);
-    let deps = Arc::new(Deps::new(&fleet, keys, &lanes, config.offered)?);
+    let facts = FactServices::new(config.facts, &fleet.process.registry)?;
+    let deps = Arc::new(Deps::new(&fleet, keys, facts, &lanes, config.offered)?);
     fleet
         .consume::<RawRequest, _, _>(lanes, move |message| {
             handler::handle(Arc::clone(&deps), message)

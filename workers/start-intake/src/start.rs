@@ -1,6 +1,6 @@
 //! `processes.start` and `agents.start`: decide, commit in one script, wake the runner, answer. In this order.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runfleet_broker::{Classify, Confirm, Failure, Inbound, PublishError, Verdict};
 use runfleet_contracts::message::Fresh;
@@ -57,8 +57,10 @@ pub(crate) async fn start(
 impl Start<'_> {
     async fn run(&self, asked: Asked) -> Result<Verdict, Failure> {
         let Start { deps, .. } = self;
-        let patience = patience(self.message);
-        let deciding = tokio::time::timeout(patience, decide(deps, self.asks, &asked));
+        let time = patience(self.message);
+        let until = Instant::now() + time;
+        let deciding = decide(deps, self.asks, &asked, &self.message_id, until);
+        let deciding = tokio::time::timeout(time, deciding);
         let decision = match deciding.await {
             Ok(Ok(decision)) => decision,
             Ok(Err(failure)) => return self.postpone(false, failure).await,
@@ -73,7 +75,8 @@ impl Start<'_> {
         let identity = self.asks.claims.identity();
         let input = input.as_deref().map(RawValue::get);
         let command = self.command(&asked, &identity, plan.as_ref().ok(), &limits, input);
-        let committing = tokio::time::timeout(patience, deps.store.start_run(&command));
+        let committing = deps.store.start_run(&command);
+        let committing = tokio::time::timeout(patience(self.message), committing);
         let started = match committing.await {
             Ok(Ok(started)) => started,
             Ok(Err(error)) => {
@@ -115,6 +118,10 @@ impl Start<'_> {
                 let (source, kind) = (self.asks.claims.source, asked.kind());
                 let starts = admission::starts_limit(source, kind, limits);
                 let error = refusal(&refused, starts, plan.err());
+                if error.code == ErrorCode::Retryable {
+                    // What a look had found is gone. Nothing was decided, and nothing written.
+                    return self.postpone(false, Failure::transient("finding it again")).await;
+                }
                 Ok(self.deps.refuse(self.caller, self.operation.as_str(), error).await)
             }
         }
