@@ -27,9 +27,9 @@ const REQUEST_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 /// Longest time for one call, whatever the caller says.
 const WITHIN_MAX: Duration = Duration::from_mins(15);
 
-/// How long a connection is kept that nobody uses. Short, since servers close theirs after some time, too, and a call on a
-/// connection that is just being closed fails.
-const IDLE: Duration = Duration::from_secs(10);
+/// How long a connection is kept that nobody uses. Shorter than the five seconds after which some servers close theirs: a call
+/// on a connection that is just being closed fails.
+const IDLE: Duration = Duration::from_secs(4);
 
 /// Connections to one host that are kept without use.
 const IDLE_MAX: usize = 32;
