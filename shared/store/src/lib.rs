@@ -6,6 +6,7 @@ mod call;
 mod catalog;
 mod claim;
 mod config;
+mod days;
 mod error;
 mod find;
 mod finish;
@@ -35,6 +36,7 @@ pub use catalog::{
 };
 pub use claim::{Checkpoint, Claim, Claimed, Renewed, Saved, Wake};
 pub use config::{CONNECTIONS_MAX, NAMESPACE_CHARS_MAX, StoreConfig, Timings};
+pub use days::DayStarts;
 pub use error::{Cause, StoreError};
 pub use find::FindStart;
 pub use finish::{End, Finished, Told};

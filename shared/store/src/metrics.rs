@@ -53,6 +53,7 @@ operations! {
     ReleaseKey: "release_key",
     RevokeBatch: "revoke_batch",
     ShowBatch: "show_batch",
+    StartsOfDay: "starts_of_day",
     PutCatalog: "put_catalog",
     LoadCatalog: "load_catalog",
     LoadDefinition: "load_definition",

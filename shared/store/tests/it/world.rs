@@ -168,11 +168,8 @@ impl World {
 
     /// How many starts of today are counted.
     pub(crate) async fn starts_today(&self, kind: RunKind) -> u64 {
-        let mut raw = self.raw().await;
-        let days = self.key_name(&format!("day:{}:{}:{kind}", self.workspace, self.project));
-        let counts: Vec<u64> =
-            redis::cmd("HVALS").arg(days).query_async(&mut raw).await.expect("counts");
-        counts.iter().sum()
+        let counted = self.store.starts_of_day(&self.workspace, &self.project, kind).await;
+        counted.expect("an answer").map_or(0, |day| day.starts)
     }
 }
 
