@@ -1,6 +1,7 @@
 //! Messages that no client of ours sends: parked or dropped with a reason and a metric, and never in the way of others.
 
 use anyhow::{Context, Result};
+use runfleet_client::Error;
 use runfleet_testkit::wait_until;
 use runfleet_tests::{BOUND, Fleet, Jobs, Options, Wire, project};
 use serde_json::json;
@@ -13,6 +14,23 @@ async fn parked(wire: &Wire, queue: &str, reason: &str) -> Result<()> {
     let (found, _) =
         wait_until(&format!("{queue} parks {reason}"), BOUND, || wire.take(&dead)).await?;
     assert_eq!(found, reason, "{queue}");
+    Ok(())
+}
+
+/// A caller is told about a request that is too large before it is sent, and gets an answer to the largest one.
+async fn larger_than_a_message_may_be(fleet: &Fleet) -> Result<()> {
+    let client = fleet.client()?;
+    let sent = client.send("large".into(), vec![b' '; 262_145]).await;
+    let error = sent.err().context("it was sent")?;
+    let body = error.body().context("an error of the contract")?;
+    assert!(matches!(error, Error::Validation(_)), "{error}");
+    assert_eq!((&body.details["limit"], &body.details["size"]), (&json!(262_144), &json!(262_145)));
+    assert!(
+        error.to_string().ends_with("(is too large: 262145 bytes, at most 262144 are allowed)")
+    );
+    let answer = client.send("largest".into(), vec![b' '; 262_144]).await?;
+    let answer: serde_json::Value = serde_json::from_slice(&answer)?;
+    assert_eq!(answer["error"]["details"]["problem"], "is not valid JSON");
     Ok(())
 }
 
@@ -44,6 +62,7 @@ async fn bad_messages_are_parked_with_a_reason_and_block_nobody() -> Result<()> 
     parked(&wire, queue, "refused").await?;
     wire.publish("x.start", queue, Some("request.v1"), &too_large).await?;
     parked(&wire, queue, "too_large").await?;
+    larger_than_a_message_may_be(&fleet).await?;
     let runs = start_many(fleet.client()?, 20, "good").await?;
     all_ended_once(&fleet, &jobs, &runs).await?;
     for worker in ["process-runner", "completion-dispatcher", "agent-runner"] {

@@ -9,3 +9,4 @@ mod drain;
 mod kills;
 mod load;
 mod outages;
+mod starts;

@@ -15,7 +15,7 @@ use runfleet_contracts::claims::{AUDIENCE, Source};
 use runfleet_domain::{JobKey, Name};
 use runfleet_identity::Signer;
 use runfleet_store::Store;
-use runfleet_testkit::{Namespace, Servers, wait_until};
+use runfleet_testkit::{Namespace, Servers};
 use rustix::process::{Pid, Signal, kill_process};
 use secrecy::{ExposeSecret, SecretString};
 use tempfile::TempDir;
@@ -163,7 +163,8 @@ impl Fleet {
             .ancestors()
             .find(|dir| dir.join("debug").is_dir() || dir.join("release").is_dir())
             .context("finding the build directory")?;
-        let program = target.join(profile).join(format!("runfleet-{worker}"));
+        let program = worker.split('.').next().unwrap_or(worker);
+        let program = target.join(profile).join(format!("runfleet-{program}"));
         if !program.is_file() {
             bail!("{} is missing: run `make test`, which builds it", program.display());
         }
@@ -174,7 +175,8 @@ impl Fleet {
         self.dir.path().join(format!("{worker}.addr"))
     }
 
-    /// Starts a worker, which dies at `fail_at` if that is given.
+    /// Starts a worker, which dies at `fail_at` if that is given. More processes of the same worker have a point and anything
+    /// after its name, as in `start-intake.2`.
     pub fn spawn(&mut self, worker: &'static str, fail_at: Option<&str>) -> Result<()> {
         let address = self.address_file(worker);
         let _ = std::fs::remove_file(&address);
@@ -195,23 +197,27 @@ impl Fleet {
 
     /// Everything that the workers have logged.
     pub fn logs(&self) -> String {
-        WORKERS
-            .map(|worker| std::fs::read_to_string(self.log_file(worker)).unwrap_or_default())
-            .concat()
+        let log = |worker| std::fs::read_to_string(self.log_file(worker)).unwrap_or_default();
+        self.workers.keys().map(|worker| log(worker)).collect()
     }
 
-    /// Waits until a worker is ready.
+    /// Waits until a worker is ready; fails at once when it has ended.
     pub async fn ready(&mut self, worker: &'static str) -> Result<()> {
-        let what = format!("{worker} is ready");
-        wait_until(&what, BOUND, || async {
-            let Ok(address) = std::fs::read_to_string(self.address_file(worker)) else {
-                return Ok(None);
-            };
-            let answer = reqwest::get(format!("http://{}/ready", address.trim())).await;
-            Ok(answer.is_ok_and(|answer| answer.status().is_success()).then_some(()))
-        })
-        .await
-        .with_context(|| std::fs::read_to_string(self.log_file(worker)).unwrap_or_default())
+        let began = std::time::Instant::now();
+        while !self.is_ready(worker).await {
+            if self.has_ended(worker)? || began.elapsed() > BOUND {
+                let log = std::fs::read_to_string(self.log_file(worker)).unwrap_or_default();
+                bail!("{worker} has ended, or is not ready after {:?}\n{log}", began.elapsed());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+
+    async fn is_ready(&self, worker: &str) -> bool {
+        let Ok(address) = std::fs::read_to_string(self.address_file(worker)) else { return false };
+        let answer = reqwest::get(format!("http://{}/ready", address.trim())).await;
+        answer.is_ok_and(|answer| answer.status().is_success())
     }
 
     /// The metrics of a worker as text.
@@ -237,6 +243,10 @@ impl Fleet {
     }
 
     fn signal(&mut self, worker: &str, signal: Signal) -> Result<()> {
+        if self.has_ended(worker)? {
+            // Its process id may belong to somebody else by now.
+            bail!("{worker} has ended already");
+        }
         let id = i32::try_from(self.running(worker)?.child.id())?;
         kill_process(Pid::from_raw(id).context("a process has no id")?, signal)?;
         Ok(())

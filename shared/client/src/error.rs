@@ -33,7 +33,11 @@ pub enum Error {
 
 fn text(body: &ErrorBody) -> String {
     let fact = |name: &str| body.details.get(name).and_then(Value::as_str);
-    let facts: Vec<_> = ["field", "problem", "reason"].into_iter().filter_map(fact).collect();
+    let facts: Vec<_> = ["field", "problem", "reason"]
+        .into_iter()
+        .filter_map(fact)
+        .filter(|fact| !fact.is_empty())
+        .collect();
     let code = body.code.as_str();
     if facts.is_empty() {
         format!("{code}: {}", body.message)
