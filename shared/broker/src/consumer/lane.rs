@@ -12,6 +12,7 @@ use lapin::types::FieldTable;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, interval, sleep, timeout};
 
+use super::acks::Acks;
 use super::gate::Doors;
 use super::inbound::Inbox;
 use super::work::{Job, handle};
@@ -83,6 +84,9 @@ where
         };
         match subscribe(&lane, &session).await {
             Ok(subscription) => {
+                let acks = Arc::clone(&subscription.acks);
+                let over = lane.common.over.clone();
+                let acking = tokio::spawn(acks.run(Arc::clone(&session), over));
                 let Some(subscription) = serve(&lane, &session, subscription).await else {
                     continue;
                 };
@@ -90,6 +94,7 @@ where
                 drop(taking);
                 // The channel carries the acks of what still runs.
                 lane.common.over.cancelled().await;
+                let _ = timeout(GIVE_BACK_BOUND, acking).await;
                 let _ = timeout(GIVE_BACK_BOUND, channel.close(200, "OK".into())).await;
                 return;
             }
@@ -104,6 +109,7 @@ where
 struct Subscription {
     channel: Channel,
     deliveries: lapin::Consumer,
+    acks: Arc<Acks>,
 }
 
 async fn subscribe<H>(
@@ -116,7 +122,8 @@ async fn subscribe<H>(
     let consuming = channel.basic_consume(queue, "".into(), options, FieldTable::default());
     let deliveries = session.consume.bounded(consuming).await?;
     tracing::debug!(queue = &*lane.queue, "subscribed");
-    Ok(Subscription { channel, deliveries })
+    let acks = Acks::new(channel.clone(), lane.config.prefetch);
+    Ok(Subscription { channel, deliveries, acks })
 }
 
 /// Hands deliveries to handlers. Returns the subscription at the shutdown, and nothing when the session was lost.
@@ -142,7 +149,7 @@ where
             taken = take(lane, &mut doors, &mut subscription.deliveries) => match taken {
                 Some(Ok((delivery, permit))) => {
                     heard = Instant::now();
-                    begin(lane, session, delivery, permit);
+                    begin(lane, session, &subscription.acks, delivery, permit);
                 }
                 Some(Err(error)) => {
                     session.fail(format_args!("consuming `{}`: {error}", lane.queue));
@@ -186,6 +193,7 @@ async fn take<H>(
 fn begin<I, F, Fut>(
     lane: &Arc<Lane<F>>,
     session: &Arc<Session>,
+    acks: &Arc<Acks>,
     delivery: Delivery,
     permit: OwnedSemaphorePermit,
 ) where
@@ -197,7 +205,13 @@ fn begin<I, F, Fut>(
     lane.running.fetch_add(1, Ordering::Relaxed);
     #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit into 52 bits")]
     lane.metrics.last_receive.set(now_ms() as f64 / 1_000.0);
-    let job = Job { lane: Arc::clone(lane), session: Arc::clone(session), delivery };
+    acks.begin(delivery.delivery_tag);
+    let job = Job {
+        lane: Arc::clone(lane),
+        session: Arc::clone(session),
+        acks: Arc::clone(acks),
+        delivery,
+    };
     let lane = Arc::clone(lane);
     lane.common.tracker.clone().spawn(async move {
         handle::<I, F, Fut>(job).await;
@@ -228,7 +242,7 @@ async fn suspect<H>(lane: &Lane<H>, session: &Session) {
 
 /// Stops taking and gives back what was not begun.
 async fn give_back<H>(lane: &Lane<H>, session: &Session, subscription: Subscription) -> Channel {
-    let Subscription { channel, mut deliveries } = subscription;
+    let Subscription { channel, mut deliveries, .. } = subscription;
     let tag = deliveries.tag();
     if let Err(error) =
         session.consume.bounded(channel.basic_cancel(tag, BasicCancelOptions::default())).await

@@ -4,6 +4,8 @@
 //! it went. Prefetch is the concurrency of a lane and there is no second limit. Delivery is at least once, in no order:
 //! between the confirm of a retry and the ack of its predecessor a crash doubles the message.
 
+mod acks;
+mod book;
 mod failure;
 mod gate;
 mod inbound;

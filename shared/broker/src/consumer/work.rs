@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use lapin::BasicProperties;
 use lapin::message::Delivery;
-use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use rand::Rng;
 use runfleet_contracts::header;
 use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
+use super::acks::Acks;
 use super::failure::Verdict;
 use super::inbound::{Inbox, Origin, attempt, read, timestamp_ms};
 use super::lane::Lane;
@@ -52,6 +52,7 @@ const BROKERS_OWN: [&str; 10] = [
 pub(super) struct Job<H> {
     pub(super) lane: Arc<Lane<H>>,
     pub(super) session: Arc<Session>,
+    pub(super) acks: Arc<Acks>,
     pub(super) delivery: Delivery,
 }
 
@@ -169,7 +170,7 @@ where
 /// Performs a settlement. False if it could not, and the broker will deliver the message again.
 async fn apply<H>(job: &Job<H>, settlement: Settlement, attempt: u32) -> bool {
     let parcel = match settlement {
-        Settlement::Ack => return acked(job).await,
+        Settlement::Ack => return acked(job),
         Settlement::Requeue => return given_back(job).await,
         Settlement::Retry { rung, attempt } => {
             let exchange = names::retry_exchange(rung);
@@ -200,7 +201,7 @@ async fn apply<H>(job: &Job<H>, settlement: Settlement, attempt: u32) -> bool {
         handed_on = hand_on(job, parcel) => handed_on,
     };
     match handed_on {
-        Ok(()) => acked(job).await,
+        Ok(()) => acked(job),
         Err(error) => {
             unsettled(job, error).await;
             false
@@ -230,21 +231,16 @@ async fn unsettled<H>(job: &Job<H>, error: PublishError) {
     }
 }
 
-/// An ack that does not get through means that the message comes again, which handlers expect. The work is done.
-async fn acked<H>(job: &Job<H>) -> bool {
+/// The ack follows with its group. One that does not get through means that the message comes again, which handlers expect.
+fn acked<H>(job: &Job<H>) -> bool {
     runfleet_faults::point("consumer.before_ack");
-    let acking = job.delivery.ack(BasicAckOptions::default());
-    let acked = matches!(job.session.consume.bounded(acking).await, Ok(true));
-    if !acked {
-        tracing::debug!("an ack did not get through, the message will come again");
-    }
-    runfleet_faults::point("consumer.after_ack");
+    job.acks.settle(job.delivery.delivery_tag);
+    runfleet_faults::point("consumer.settled");
     true
 }
 
 async fn given_back<H>(job: &Job<H>) -> bool {
-    let options = BasicNackOptions { requeue: true, ..BasicNackOptions::default() };
-    let _ = job.session.consume.bounded(job.delivery.nack(options)).await;
+    job.acks.give_back(job.delivery.delivery_tag, &job.session).await;
     true
 }
 
