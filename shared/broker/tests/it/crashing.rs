@@ -57,6 +57,7 @@ async fn a_process_that_dies_between_two_steps_loses_no_message() {
         ("publisher.sent", 1..=2),
         ("publisher.confirmed", 2..=2),
         ("consumer.before_ack", 2..=2),
+        ("consumer.settled", 1..=2),
         ("consumer.after_ack", 1..=2),
     ];
     for (point, copies) in points {

@@ -150,6 +150,23 @@ impl Fixture {
         found.message_count()
     }
 
+    /// Consumers of a queue.
+    pub(crate) async fn consumers(&self, queue: &str) -> u32 {
+        let (connection, channel) = self.raw().await;
+        let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+        let found =
+            channel.queue_declare(queue.into(), options, FieldTable::default()).await.unwrap();
+        connection.close(200, "OK".into()).await.unwrap();
+        found.consumer_count()
+    }
+
+    /// Messages that a consumer holds, as the management API counts them: some seconds late.
+    pub(crate) async fn unacked(&self, queue: &str) -> u64 {
+        let queues = self.management.queues(&self.vhost).await.unwrap();
+        let found = queues.into_iter().find(|found| found.name == queue);
+        found.unwrap().messages_unacknowledged
+    }
+
     /// Messages that are ready in a queue, counted by taking them all out.
     pub(crate) async fn purge(&self, queue: &str) -> u32 {
         let (connection, channel) = self.raw().await;
