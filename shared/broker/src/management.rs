@@ -221,15 +221,28 @@ impl Management {
 
     /// The queues of a virtual host.
     pub async fn queues(&self, vhost: &str) -> Result<Vec<Queue>, ManagementError> {
+        let columns = "name,type,policy,messages_ready,messages_unacknowledged,consumers";
+        self.list_queues(vhost, &[("columns", columns)]).await
+    }
+
+    /// The same as they are at this moment, without numbers: the statistics are seconds late, and name a policy only after
+    /// some time.
+    pub async fn declared_queues(&self, vhost: &str) -> Result<Vec<Queue>, ManagementError> {
+        let query = [("columns", "name,type,policy"), ("disable_stats", "true")];
+        self.list_queues(vhost, &query).await
+    }
+
+    async fn list_queues(
+        &self,
+        vhost: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Vec<Queue>, ManagementError> {
         let mut found = Vec::new();
         let size = PAGE.to_string();
         for page in 1..=PAGES_MAX {
             let page_text = page.to_string();
-            let query = [
-                ("page", page_text.as_str()),
-                ("page_size", size.as_str()),
-                ("columns", "name,type,policy,messages_ready,messages_unacknowledged,consumers"),
-            ];
+            let paging = [("page", page_text.as_str()), ("page_size", size.as_str())];
+            let query = [&paging, query].concat();
             let answer: Page<Queue> =
                 self.get(&["queues", vhost], &query, "listing queues").await?;
             found.extend(answer.items);

@@ -180,7 +180,7 @@ impl TopologyAdmin {
     }
 
     async fn diff_queues(&self) -> Result<Vec<String>, TopologyError> {
-        let there = self.management.queues(&self.vhost).await?;
+        let there = self.management.declared_queues(&self.vhost).await?;
         let mut differences = Vec::new();
         for queue in &self.topology.queues {
             match there.iter().find(|found| found.name == queue.name) {
