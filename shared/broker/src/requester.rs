@@ -149,6 +149,7 @@ impl Requester {
         let permits = self.inner.publisher.admit(flight.parcel.body.len()).await?;
         loop {
             let line = self.line().await;
+            line.session.unblocked().await;
             let mut sent = Sent::on(
                 Arc::clone(&line.slot),
                 &flight.parcel,
@@ -159,7 +160,12 @@ impl Requester {
             let sending = async {
                 match sent.write().await {
                     Ok(()) => sent.confirmed().await,
-                    Err(error) => Err(error),
+                    Err(error) => {
+                        if !sent.was_queued() {
+                            flight.not_written();
+                        }
+                        Err(error)
+                    }
                 }
             };
             // An answer may overtake the confirm.

@@ -41,8 +41,9 @@ pub enum PublishError {
     /// The broker refused it until the deadline: the queue is full. It will not be delivered.
     #[error("the broker refused the message: the queue is full")]
     Refused,
-    /// It was not written before the deadline: no session, or too much in flight. It will not be delivered.
-    #[error("not connected to the broker, or too many messages are in flight")]
+    /// It was not written before the deadline: no session, a broker that takes no messages, or too much in flight. It will
+    /// not be delivered.
+    #[error("not connected to the broker, or it takes no messages, or too many are in flight")]
     NotConnected,
     /// There is no such job queue.
     #[error("the queue does not exist")]
@@ -73,8 +74,8 @@ pub enum ReplyError {
     /// The body or a property is larger than what may be published.
     #[error("the reply is too large")]
     TooLarge,
-    /// No session, or it did not take the frames in time.
-    #[error("not connected to the broker")]
+    /// No session, or it did not take the frames in time. Only in the second case it may arrive, late.
+    #[error("not connected to the broker, or it takes no messages")]
     NotConnected,
 }
 
@@ -192,6 +193,7 @@ impl Publisher {
             reply_properties(kind, correlation_id).map_err(|_| ReplyError::TooLarge)?;
         let sending = async {
             let session = self.session().await;
+            session.unblocked().await;
             let options = BasicPublishOptions::default();
             let sent =
                 session.replies.basic_publish("".into(), address, options, body, properties).await;
@@ -263,6 +265,7 @@ impl Publisher {
     ) -> Result<Sent, PublishError> {
         loop {
             let session = self.session().await;
+            session.unblocked().await;
             if flight.parcel.target == Target::Job {
                 match session.has_job_queue(flight.parcel.key.as_str()).await {
                     Ok(true) => {}

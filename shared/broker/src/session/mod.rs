@@ -95,6 +95,19 @@ impl Session {
         self.failed.is_cancelled()
     }
 
+    /// Waits while the broker says that it takes no messages. What is written meanwhile would stay in this process and be
+    /// delivered at any later time. Returns also when the session has ended.
+    pub(crate) async fn unblocked(&self) {
+        if !*self.blocked.borrow() {
+            return;
+        }
+        let mut blocked = self.blocked.subscribe();
+        tokio::select! {
+            _ = blocked.wait_for(|blocked| !*blocked) => {}
+            () = self.failed() => {}
+        }
+    }
+
     fn reason(&self) -> &str {
         self.reason.get().map_or("asked to stop", String::as_str)
     }

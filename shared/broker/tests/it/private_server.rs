@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use runfleet_broker::{BrokerConfig, Management, PublishError, Route, Verdict};
+use runfleet_broker::{
+    BrokerConfig, Management, PublishError, ReplyError, RequestError, Route, Verdict,
+};
 use runfleet_domain::Lane;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -77,6 +79,7 @@ impl Drop for Server {
 async fn alarms_and_stuck_consumers_are_survived() {
     let server = Server::start();
     an_alarm_leaves_publishes_unconfirmed_and_work_resumes_after_it(&server).await;
+    a_request_under_an_alarm_ends_in_time_and_says_whether_it_may_have_been_done(&server).await;
     a_delivery_that_is_held_too_long_costs_the_channel_and_consumption_goes_on(&server).await;
     a_broker_that_crashes_loses_no_confirmed_message(&server).await;
 }
@@ -108,6 +111,61 @@ async fn an_alarm_leaves_publishes_unconfirmed_and_work_resumes_after_it(server:
     wait_until("publishes after the alarm", async || after().await.is_ok()).await;
     wait_until("the message after the alarm", async || seen.ids().contains(&"after".to_owned()))
         .await;
+    running.stop().await;
+    broker.close().await;
+}
+
+async fn a_request_under_an_alarm_ends_in_time_and_says_whether_it_may_have_been_done(
+    server: &Server,
+) {
+    let fixture = server.fixture().await;
+    // The answers come over another connection, which is blocked too once it has tried to publish.
+    let broker = fixture.broker().await;
+    let seen = Seen::default();
+    let running = consume(&broker, lane(QUEUE, 4), BOUND, {
+        let (seen, publisher) = (seen.clone(), broker.publisher());
+        move |message| {
+            seen.add(&message);
+            let publisher = publisher.clone();
+            async move {
+                if let (Some(address), Some(id)) = (message.reply_to, message.correlation_id) {
+                    let _ = publisher.reply("reply.v1", &address, &id, b"done").await;
+                }
+                Ok(Verdict::Done)
+            }
+        }
+    });
+    let requester = broker.requester();
+    let bound = Duration::from_millis(500);
+    let ask = async |id: &str| {
+        let began = Instant::now();
+        let answer = requester.request(&ROUTE, note(id), bound).await;
+        assert!(began.elapsed() < bound * 3, "{id}: {:?}", began.elapsed());
+        answer
+    };
+    wait_until("an answer", async || ask("before").await.is_ok()).await;
+    server.control(&["set_vm_memory_high_watermark", "absolute", "1MB"]);
+    // The first ones are written before the broker says that it reads no more.
+    let mut number = 0;
+    let mut answer = Ok(vec![]);
+    while answer != Err(RequestError::NotConnected) {
+        assert!(matches!(answer, Ok(_) | Err(RequestError::TimedOut)), "{answer:?}");
+        number += 1;
+        assert!(number < 60, "the broker never said that it takes no messages");
+        answer = ask(&format!("during-{number}")).await;
+    }
+    let never_sent = [format!("during-{number}"), "never-1".to_owned(), "never-2".to_owned()];
+    assert_eq!(ask(&never_sent[1]).await, Err(RequestError::NotConnected));
+    let publisher = broker.publisher();
+    let published = publisher.publish_within(&ROUTE, note(&never_sent[2]), bound).await;
+    assert_eq!(published, Err(PublishError::NotConnected));
+    let reply = publisher.reply("reply.v1", "reply.nobody", "1", b"").await;
+    assert_eq!(reply, Err(ReplyError::NotConnected));
+    server.control(&["set_vm_memory_high_watermark", "absolute", "1GB"]);
+    wait_until("an answer after the alarm", async || ask("after").await.is_ok()).await;
+    assert!(fixture.reconnects() < 0.5, "the session has stood all the time");
+    let ids = seen.ids();
+    assert!(never_sent.iter().all(|id| !ids.contains(id)), "{ids:?}");
     running.stop().await;
     broker.close().await;
 }
