@@ -1,5 +1,7 @@
 //! The servers that a test uses, and its own place on them.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use runfleet_broker::{Management, Topology, TopologyAdmin};
 use runfleet_runtime::Env;
@@ -92,7 +94,14 @@ impl Namespace {
     /// Removes both. Not in `Drop`: it takes requests over the network, and a test that failed keeps its traces.
     pub async fn remove(self) -> Result<()> {
         self.store()?.delete_namespace().await?;
-        Management::new(&self.servers.management)?.delete_vhost(&self.name).await?;
-        Ok(())
+        let management = Management::new(&self.servers.management)?;
+        // A broker that has just come back from a crash may say no for a while: its queues elect leaders first.
+        for _ in 0..40 {
+            if management.delete_vhost(&self.name).await.is_ok() {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        Ok(management.delete_vhost(&self.name).await?)
     }
 }
