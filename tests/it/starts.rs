@@ -7,8 +7,8 @@ use runfleet_broker::{Outgoing, Route};
 use runfleet_client::{Client, Error, ProcessStartOptions};
 use runfleet_contracts::request::REQUEST_KIND;
 use runfleet_contracts::{Claims, ErrorCode};
-use runfleet_domain::Lane;
 use runfleet_domain::retry::Rung;
+use runfleet_domain::{Lane, RunKind};
 use runfleet_testkit::wait_until;
 use runfleet_tests::{BOUND, Fleet, Options};
 use serde_json::json;
@@ -94,5 +94,25 @@ async fn a_backfill_over_the_daily_limit_waits_for_the_next_day_when_it_says_so(
     let waits =
         "runfleet_intake_requests_total{operation=\"processes.start\",result=\"waits_for_day\"}";
     assert!((fleet.metric("start-intake", waits).await? - 1.0).abs() < 0.1);
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn a_request_without_a_token_of_this_audience_is_refused_and_nothing_is_written() -> Result<()>
+{
+    let fleet = Fleet::start(Options::default()).await?;
+    let elsewhere = client(&fleet, |claims| claims.aud = "elsewhere".into())?;
+    assert_eq!(start(&elsewhere).await.unwrap_err().reason(), Some("TOKEN_INVALID"));
+    let request = json!({"operation": "processes.start", "payload": {
+        "processInfoId": "approve-discount", "input": {"amount": 1}}});
+    let message = Outgoing::new(REQUEST_KIND, "nobody:1", serde_json::to_vec(&request)?);
+    let requester = fleet.broker.requester();
+    let answer = requester.request(&Route::Start(Lane::Interactive), message, BOUND).await?;
+    let answer: serde_json::Value = serde_json::from_slice(&answer)?;
+    assert_eq!(answer["error"]["details"]["reason"], "TOKEN_MISSING");
+    let (workspace, project) = runfleet_tests::project();
+    let day = fleet.store.starts_of_day(&workspace, &project, RunKind::Process).await?;
+    assert_eq!(day, None, "no start was counted");
+    assert_eq!(fleet.depth("process-runner.interactive").await?, 0);
     fleet.remove().await
 }

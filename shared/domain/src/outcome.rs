@@ -1,7 +1,5 @@
 //! Whether the outcome of a run becomes a job, or is dropped, and why.
 
-use crate::limits::JOB_CHAIN_MAX;
-
 /// Why an outcome is not delivered. Nobody gets an error; the run keeps the reason and a metric counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropReason {
@@ -38,6 +36,8 @@ pub struct Facts {
     pub run_hops: u32,
     /// Links in the job chain of the execution that called start.
     pub chain: u32,
+    /// Links that a job chain of the project may have.
+    pub chain_max: u32,
     /// Whether the active version of the project declares the job.
     pub job_declared: bool,
 }
@@ -47,7 +47,7 @@ pub fn decide(facts: Facts) -> Result<u32, DropReason> {
     let Some(job_hops) = facts.run_hops.checked_sub(1) else {
         return Err(DropReason::NoHopsLeft);
     };
-    if facts.chain >= JOB_CHAIN_MAX {
+    if facts.chain >= facts.chain_max {
         return Err(DropReason::ChainTooLong);
     }
     if !facts.job_declared {
@@ -60,7 +60,7 @@ pub fn decide(facts: Facts) -> Result<u32, DropReason> {
 mod tests {
     use super::*;
 
-    const GOOD: Facts = Facts { run_hops: 9, chain: 0, job_declared: true };
+    const GOOD: Facts = Facts { run_hops: 9, chain: 2, chain_max: 3, job_declared: true };
 
     /// CG-113
     #[test]
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn each_reason_to_drop_is_told_apart() {
         assert_eq!(decide(Facts { run_hops: 0, ..GOOD }), Err(DropReason::NoHopsLeft));
-        assert_eq!(decide(Facts { chain: JOB_CHAIN_MAX, ..GOOD }), Err(DropReason::ChainTooLong));
+        assert_eq!(decide(Facts { chain: 3, ..GOOD }), Err(DropReason::ChainTooLong));
         assert_eq!(decide(Facts { job_declared: false, ..GOOD }), Err(DropReason::JobNotDeclared));
     }
 }

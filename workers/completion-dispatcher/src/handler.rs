@@ -7,6 +7,7 @@ use runfleet_broker::{
 };
 use runfleet_catalog::Snapshot;
 use runfleet_contracts::{JobResult, Message, OutcomeReady};
+use runfleet_domain::limits::JOB_CHAIN_MAX;
 use runfleet_domain::outcome::{self, DropReason, Facts};
 use runfleet_store::{HandOver, HandOverVerdict, HandedOver, JobFinished, JobRecord, Store};
 use runfleet_worker::inbox::{decode, unknown_kind};
@@ -106,7 +107,9 @@ async fn hand_over(deps: &Deps, ready: &OutcomeReady) -> Result<Verdict, Failure
 async fn decide(deps: &Deps, ready: &OutcomeReady) -> Result<(HandOverVerdict, u32), Failure> {
     let known = deps.catalog.get(&ready.workspace).await.transient("loading the catalog")?;
     let decision = verdict(ready, known.as_deref());
-    if !matches!(decision.0, HandOverVerdict::Drop(DropReason::JobNotDeclared)) {
+    let by_catalog = HandOverVerdict::Drop(DropReason::JobNotDeclared);
+    let by_limit = HandOverVerdict::Drop(DropReason::ChainTooLong);
+    if decision.0 != by_catalog && decision.0 != by_limit {
         return Ok(decision);
     }
     let fresh = deps.catalog.refresh(&ready.workspace).await.transient("loading the catalog")?;
@@ -118,6 +121,7 @@ fn verdict(ready: &OutcomeReady, snapshot: Option<&Snapshot>) -> (HandOverVerdic
     let facts = Facts {
         run_hops: ready.hops,
         chain: ready.chain,
+        chain_max: project.map_or(JOB_CHAIN_MAX, |project| project.limits.job_chain),
         job_declared: project.is_some_and(|project| project.declares(&ready.job)),
     };
     let verdict = match outcome::decide(facts) {

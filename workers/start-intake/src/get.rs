@@ -1,11 +1,12 @@
 //! `processes.get` and `agents.get`: where a run of this project stands, from the ledger.
 
 use runfleet_broker::{Classify, Failure, Inbound, Verdict};
+use runfleet_catalog::Snapshot;
 use runfleet_contracts::agents::{AgentGet, AgentRunError, AgentRunState};
 use runfleet_contracts::processes::{ProcessGet, ProcessState};
 use runfleet_contracts::{ErrorBody, ErrorCode, Reply, Request};
 use runfleet_domain::RunKind;
-use runfleet_domain::admission::{self, Rules};
+use runfleet_domain::admission::{self, Refusal, Rules};
 use runfleet_domain::limits::StartLimits;
 use runfleet_identity::Verified;
 use runfleet_store::{GetRun, Got, RunRecord};
@@ -81,17 +82,25 @@ async fn budget(
     kind: RunKind,
 ) -> Result<Result<Option<u32>, ErrorBody>, Failure> {
     let claims = &asks.claims;
-    let snapshot = deps.catalog.get(&claims.workspace).await.transient("loading the catalog")?;
-    let project = snapshot.as_ref().and_then(|snapshot| snapshot.project(&claims.project));
-    let rules = Rules {
-        enabled: deps.offered.kind(kind),
-        policy: project.and_then(|project| project.policy_for(claims.version.as_deref())),
-        limits: project.map_or(StartLimits::DEFAULT, |project| project.limits.start()),
-        job_declared: true,
-        target: None,
+    let decide = |snapshot: Option<&Snapshot>| {
+        let project = snapshot.and_then(|snapshot| snapshot.project(&claims.project));
+        let rules = Rules {
+            enabled: deps.offered.kind(kind),
+            policy: project.and_then(|project| project.policy_for(claims.version.as_deref())),
+            limits: project.map_or(StartLimits::DEFAULT, |project| project.limits.start()),
+            job_declared: true,
+            target: None,
+        };
+        admission::get(&claims.caller(asks.expired), kind, &rules)
     };
-    let caller = claims.caller(asks.expired);
-    Ok(admission::get(&caller, kind, &rules).map_err(ErrorBody::from))
+    let snapshot = deps.catalog.get(&claims.workspace).await.transient("loading the catalog")?;
+    let mut budget = decide(snapshot.as_deref());
+    if let Err(Refusal::SectionMissing(_)) = budget {
+        // The policy may have been applied a moment ago.
+        let fresh = deps.catalog.refresh(&claims.workspace).await;
+        budget = decide(fresh.transient("loading the catalog")?.as_deref());
+    }
+    Ok(budget.map_err(ErrorBody::from))
 }
 
 fn missing(kind: RunKind, text: &str) -> ErrorBody {
