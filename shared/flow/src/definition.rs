@@ -1,6 +1,7 @@
 //! A process as the engine runs it: elements by index, expressions compiled. Built once, then only read.
 
 mod build;
+mod node;
 mod shape;
 
 use std::collections::{BTreeMap, HashMap};
@@ -8,7 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use crate::feel::Expression;
+pub(crate) use node::{
+    Call, End, Flow, Mapping, Node, NodeKind, OnFailure, Repeat, Scope, Task, Text, Throw, Timer,
+    Trigger, UserTask,
+};
+
 use crate::input::{self, InputProblem};
 use crate::problem::{Problem, Problems};
 use crate::read;
@@ -21,12 +26,14 @@ pub struct Definition {
     pub(crate) summary: Summary,
     pub(crate) nodes: Vec<Node>,
     pub(crate) flows: Vec<Flow>,
-    /// Index of the start event.
-    pub(crate) start: usize,
+    /// The process itself, which is the first, and every sub-process.
+    pub(crate) scopes: Vec<Scope>,
     /// Index of each node by its id.
     pub(crate) index: HashMap<String, usize>,
-    /// Every variable of the process, declared or assigned, with its type.
+    /// Declared variables with their types.
     pub(crate) variables: BTreeMap<String, VariableType>,
+    /// What becomes of a run when a task fails for good.
+    pub(crate) on_failure: OnFailure,
 }
 
 /// What a catalog keeps about a process.
@@ -77,42 +84,6 @@ impl ProcessKind {
     }
 }
 
-/// A flow node.
-#[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) id: String,
-    pub(crate) name: Option<String>,
-    pub(crate) kind: NodeKind,
-    /// Indices of the flows that leave it, in the order of the document.
-    pub(crate) outgoing: Vec<usize>,
-}
-
-/// What a flow node does.
-#[derive(Debug)]
-pub(crate) enum NodeKind {
-    Start,
-    End,
-    Script {
-        expression: Expression,
-        /// Variable for the result.
-        result: String,
-    },
-    Exclusive {
-        /// Index of the default flow.
-        default: Option<usize>,
-    },
-}
-
-/// A sequence flow.
-#[derive(Debug)]
-pub(crate) struct Flow {
-    pub(crate) id: String,
-    pub(crate) name: Option<String>,
-    /// Index of the node it leads to.
-    pub(crate) target: usize,
-    pub(crate) condition: Option<Expression>,
-}
-
 impl Definition {
     /// Reads a BPMN 2.0 document, or tells everything that is wrong with it. The list of problems is never empty.
     pub fn parse(xml: &str) -> Result<Self, Vec<Problem>> {
@@ -133,7 +104,7 @@ impl Definition {
     /// Checks the input and gives the first state of a run. Nothing has been executed yet.
     pub fn start(&self, input: Map<String, Json>) -> Result<State, InputProblem> {
         input::check(&self.summary.inputs, &input)?;
-        Ok(State::at(&self.summary.id, &self.nodes[self.start].id, input))
+        Ok(State::at(&self.summary.id, &self.nodes[self.scopes[0].start].id, input))
     }
 
     /// Type of a variable; what nobody declared holds anything.

@@ -35,18 +35,18 @@ impl Definition {
         write!(out, "\n{}", node.id)?;
         write_name(out, node.name.as_deref())?;
         match &node.kind {
-            NodeKind::Start => writeln!(out, ": start")?,
-            NodeKind::End => writeln!(out, ": end")?,
-            NodeKind::Exclusive { .. } => writeln!(out, ": exclusive gateway")?,
+            NodeKind::Start { .. } => writeln!(out, ": start")?,
+            NodeKind::End(_) => writeln!(out, ": end")?,
+            NodeKind::Exclusive => writeln!(out, ": exclusive gateway")?,
             NodeKind::Script { expression, result } => {
                 writeln!(out, ": script task")?;
                 writeln!(out, "  {result} = {}", one_line(expression.text()))?;
             }
+            _ => writeln!(out)?,
         }
         for position in &node.outgoing {
             let flow = &self.flows[*position];
-            let default =
-                matches!(node.kind, NodeKind::Exclusive { default } if default == Some(*position));
+            let default = node.default == Some(*position);
             self.write_flow(out, flow, default)?;
         }
         Ok(())
@@ -69,7 +69,7 @@ impl Definition {
     fn order(&self) -> Vec<usize> {
         let mut seen = vec![false; self.nodes.len()];
         let mut order = Vec::with_capacity(self.nodes.len());
-        let mut open = vec![self.start];
+        let mut open = vec![self.scopes[0].start];
         while let Some(position) = open.pop() {
             if std::mem::replace(&mut seen[position], true) {
                 continue;

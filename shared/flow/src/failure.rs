@@ -25,6 +25,28 @@ pub enum FailureCode {
     ElementVisitLimit,
     /// The stored state does not belong to this definition.
     DefinitionMismatch,
+    /// An error of the drawing was thrown and nobody catches it.
+    UncaughtError,
+    /// Whoever was asked to carry out a task could not, in all attempts.
+    TaskFailed,
+    /// A called process did not complete.
+    CalledProcessFailed,
+    /// Paths wait for each other, and nothing can happen any more.
+    Stuck,
+    /// Too much is active or awaited at a time.
+    TooManyInstances,
+    /// A multi-instance activity has too many items.
+    TooManyItems,
+    /// What a multi-instance activity goes over is neither a list nor a whole number.
+    CollectionInvalid,
+    /// An expression does not give a text where one is needed.
+    TextExpected,
+    /// An expression does not give a whole number where one is needed.
+    NumberExpected,
+    /// An expression does not give a context where one is needed.
+    ContextExpected,
+    /// The time of a timer cannot be read.
+    TimerInvalid,
 }
 
 impl FailureCode {
@@ -40,6 +62,17 @@ impl FailureCode {
             Self::NoFlowTaken => "NO_FLOW_TAKEN",
             Self::ElementVisitLimit => "ELEMENT_VISIT_LIMIT",
             Self::DefinitionMismatch => "DEFINITION_MISMATCH",
+            Self::UncaughtError => "UNCAUGHT_ERROR",
+            Self::TaskFailed => "TASK_FAILED",
+            Self::CalledProcessFailed => "CALLED_PROCESS_FAILED",
+            Self::Stuck => "STUCK",
+            Self::TooManyInstances => "TOO_MANY_INSTANCES",
+            Self::TooManyItems => "TOO_MANY_ITEMS",
+            Self::CollectionInvalid => "COLLECTION_INVALID",
+            Self::TextExpected => "TEXT_EXPECTED",
+            Self::NumberExpected => "NUMBER_EXPECTED",
+            Self::ContextExpected => "CONTEXT_EXPECTED",
+            Self::TimerInvalid => "TIMER_INVALID",
         }
     }
 
@@ -63,6 +96,19 @@ impl FailureCode {
             Self::DefinitionMismatch => {
                 "the stored state of the run does not fit the definition of the process"
             }
+            Self::UncaughtError => "an error was thrown here and no event catches it",
+            Self::TaskFailed => "this task failed in all of its attempts",
+            Self::CalledProcessFailed => "the process that this element calls did not complete",
+            Self::Stuck => "paths of the run wait for each other here, so that none can go on",
+            Self::TooManyInstances => "too many elements of the run are active at a time",
+            Self::TooManyItems => "this multi-instance activity has more items than are allowed",
+            Self::CollectionInvalid => {
+                "what this multi-instance activity goes over is neither a list nor a whole number"
+            }
+            Self::TextExpected => "an expression of this element does not give a text",
+            Self::NumberExpected => "an expression of this element does not give a whole number",
+            Self::ContextExpected => "an expression of this element does not give a context",
+            Self::TimerInvalid => "the time of this timer cannot be read",
         }
     }
 }
@@ -72,10 +118,12 @@ impl FailureCode {
 pub(crate) struct Failure {
     pub(crate) code: FailureCode,
     pub(crate) element: Option<String>,
+    /// Code of an error of the drawing, or the word of whoever failed.
+    pub(crate) error: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn at(code: FailureCode, element: &str) -> Self {
-        Self { code, element: Some(element.to_owned()) }
+        Self { code, element: Some(element.to_owned()), error: None }
     }
 }

@@ -13,5 +13,4 @@ mod tree;
 mod untangle;
 
 pub(crate) use expression::{EvaluationError, Expression};
-pub(crate) use meter::functions;
-pub(crate) use names::problem_of as variable_name_problem;
+pub(crate) use names::{Names, problem_of as variable_name_problem};

@@ -50,3 +50,19 @@ pub const VALUE_DEPTH_MAX: usize = 64;
 pub const VARIABLES_BYTES_MAX: usize = 256 * 1024;
 /// How often one element may be entered in a run.
 pub const ELEMENT_VISITS_MAX: u32 = 10_000;
+/// Most instances that are active in a run at a time. The state of a run has a bounded size, and this many fit.
+pub const INSTANCES_MAX: usize = 1_500;
+/// Most messages, signals and times that a run waits for at a time.
+pub const WAITS_MAX: usize = 1_000;
+/// Most items of a multi-instance activity.
+pub const ITEMS_MAX: u32 = 10_000;
+/// Items of a parallel multi-instance activity that are active at a time; the others begin as these end.
+pub const PARALLEL_ITEMS_MAX: u32 = 200;
+/// Longest computed text: a name, a correlation key, a person. In bytes.
+pub const TEXT_BYTES_MAX: usize = 256;
+/// Most candidates of a user task, of each kind.
+pub const CANDIDATES_MAX: usize = 100;
+/// Most attempts of a task that are granted at a time.
+pub const ATTEMPTS_MAX: u32 = 100;
+/// Longest pause before the next attempt of a task, in milliseconds (one day).
+pub const PAUSE_MS_MAX: u64 = 24 * 60 * 60 * 1_000;

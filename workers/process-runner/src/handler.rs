@@ -125,7 +125,8 @@ async fn untouched(
     let found = deps.definitions.get(&fresh.workspace, &fresh.target, fresh.target_version).await?;
     let Some(definition) = found else { return Ok(None) };
     let input = fresh.input.as_deref().map(RawValue::get);
-    let Ok(Step::End(end)) = slice::evaluate(&definition, None, input, deps.slice_steps) else {
+    let Ok(Step::End(end)) = slice::evaluate(&definition, None, input, now_ms(), deps.slice_steps)
+    else {
         return Ok(None);
     };
     runfleet_faults::point("process.before_commit");
@@ -219,7 +220,7 @@ async fn evaluate(deps: &Deps, record: &RunRecord) -> Result<Step, Failure> {
         return Ok(Step::End(end));
     };
     let (position, input) = (record.position.as_deref(), record.input.as_deref());
-    slice::evaluate(&definition, position, input, deps.slice_steps)
+    slice::evaluate(&definition, position, input, now_ms(), deps.slice_steps)
         .transient("reading the position of the run")
 }
 

@@ -2,7 +2,7 @@
 
 use runfleet_domain::RunState;
 use runfleet_domain::limits::{CHECKPOINT_BYTES_MAX, PROCESS_OUTPUT_BYTES_MAX};
-use runfleet_flow::{Definition, Event, Slice, State, StateProblem, Status, advance};
+use runfleet_flow::{Definition, Slice, State, StateProblem, Status, advance};
 use runfleet_store::End;
 use serde_json::{Map, Value};
 
@@ -56,13 +56,14 @@ pub(crate) fn evaluate(
     definition: &Definition,
     position: Option<&str>,
     input: Option<&str>,
+    now_ms: u64,
     steps: u32,
 ) -> Result<Step, Newer> {
     let state = match position_of(definition, position, input)? {
         Ok(state) => state,
         Err(ending) => return Ok(Step::End(ending)),
     };
-    let advanced = advance(definition, state, Event::Continue, Slice { max_steps: steps });
+    let advanced = advance(definition, state, Vec::new(), now_ms, Slice { max_steps: steps });
     Ok(match advanced.status {
         Status::Completed { output } => Step::End(completed(output)),
         Status::Failed { code, message, .. } => Step::End(failed(code.as_str(), &message)),
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn a_straight_process_ends_in_its_first_slice_with_its_output() {
         let step =
-            evaluate(&definition("approve-discount"), None, Some(r#"{"amount": 120}"#), 1_000)
+            evaluate(&definition("approve-discount"), None, Some(r#"{"amount": 120}"#), 0, 1_000)
                 .unwrap();
         let Step::End(end) = step else { panic!("{step:?}") };
         assert_eq!((end.state, end.error), (RunState::Completed, None));
@@ -138,7 +139,8 @@ mod tests {
         let mut slices = 0;
         let end = loop {
             slices += 1;
-            match evaluate(&definition, position.as_deref(), Some(r#"{"limit": 50}"#), 20).unwrap()
+            match evaluate(&definition, position.as_deref(), Some(r#"{"limit": 50}"#), 0, 20)
+                .unwrap()
             {
                 Step::Continue { position: next } => position = Some(next),
                 Step::End(end) => break end,
@@ -151,7 +153,7 @@ mod tests {
     #[test]
     fn input_that_does_not_fit_ends_the_run_with_a_fixed_text() {
         for input in [None, Some("[]"), Some("{"), Some(r#"{"amount": "s3cret"}"#)] {
-            let step = evaluate(&definition("approve-discount"), None, input, 1_000).unwrap();
+            let step = evaluate(&definition("approve-discount"), None, input, 0, 1_000).unwrap();
             let Step::End(end) = step else { panic!("{step:?}") };
             assert_eq!(end.error.as_ref().unwrap().0, "INPUT_INVALID");
             assert!(!format!("{end:?}").contains("s3cret"));
@@ -161,8 +163,8 @@ mod tests {
     #[test]
     fn a_position_of_a_newer_version_is_left_alone_and_a_broken_one_fails() {
         let definition = definition("count-to-limit");
-        assert_eq!(evaluate(&definition, Some(r#"{"v": 99}"#), None, 10).unwrap_err(), Newer);
-        let step = evaluate(&definition, Some("nonsense"), None, 10).unwrap();
+        assert_eq!(evaluate(&definition, Some(r#"{"v": 99}"#), None, 0, 10).unwrap_err(), Newer);
+        let step = evaluate(&definition, Some("nonsense"), None, 0, 10).unwrap();
         let Step::End(end) = step else { panic!("{step:?}") };
         assert_eq!(end.error.unwrap().0, "INTERNAL_ERROR");
     }

@@ -1,9 +1,9 @@
 //! From a draft to a definition: resolves references and compiles expressions, and collects what does not fit.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
-use super::{Definition, Flow, Node, NodeKind, Summary, shape};
-use crate::feel::{Expression, variable_name_problem};
+use super::{Definition, End, Flow, Node, NodeKind, OnFailure, Scope, Summary, shape};
+use crate::feel::{Expression, Names, variable_name_problem};
 use crate::limits;
 use crate::problem::Problems;
 use crate::read::{Draft, DraftFlow, DraftKind, DraftNode};
@@ -17,7 +17,7 @@ pub(super) fn build(draft: Draft, problems: &mut Problems) -> Option<Definition>
         return None;
     }
     let variables = variables(&draft, problems);
-    let names: BTreeSet<String> = variables.keys().cloned().collect();
+    let names = Names { known: variables.keys().cloned().collect(), open: false };
     let index: HashMap<String, usize> =
         draft.nodes.iter().enumerate().map(|(index, node)| (node.id.clone(), index)).collect();
     shape::check(&draft, &index, problems);
@@ -30,6 +30,9 @@ pub(super) fn build(draft: Draft, problems: &mut Problems) -> Option<Definition>
     for (position, flow) in draft.flows.iter().enumerate() {
         if let Some(Some(source)) = index.get(&flow.source).map(|source| &mut nodes[*source]) {
             source.outgoing.push(position);
+        }
+        if let Some(Some(target)) = index.get(&flow.target).map(|target| &mut nodes[*target]) {
+            target.incoming.push(position);
         }
         flows.push(build_flow(flow, &index, &names, problems));
     }
@@ -45,9 +48,10 @@ pub(super) fn build(draft: Draft, problems: &mut Problems) -> Option<Definition>
         },
         nodes: nodes.into_iter().collect::<Option<_>>()?,
         flows: flows.into_iter().collect::<Option<_>>()?,
-        start: start?,
+        scopes: vec![Scope { owner: None, start: start?, events: Vec::new() }],
         index,
         variables,
+        on_failure: OnFailure::Hold,
     })
 }
 
@@ -79,41 +83,51 @@ fn variables(draft: &Draft, problems: &mut Problems) -> BTreeMap<String, Variabl
 fn build_node(
     draft: &DraftNode,
     flows: &HashMap<&str, usize>,
-    names: &BTreeSet<String>,
+    names: &Names,
     problems: &mut Problems,
 ) -> Option<Node> {
     let kind = match &draft.kind {
-        DraftKind::Start => NodeKind::Start,
-        DraftKind::End => NodeKind::End,
-        DraftKind::Exclusive => NodeKind::Exclusive {
-            default: draft.default.as_deref().and_then(|default| flows.get(default).copied()),
-        },
+        DraftKind::Start => NodeKind::Start { trigger: None, interrupting: false },
+        DraftKind::End => NodeKind::End(End::None),
+        DraftKind::Exclusive => NodeKind::Exclusive,
         DraftKind::Script { expression, result } => NodeKind::Script {
             expression: compile(expression, &draft.id, names, problems)?,
             result: result.clone(),
         },
     };
-    Some(Node { id: draft.id.clone(), name: draft.name.clone(), kind, outgoing: Vec::new() })
+    Some(Node {
+        id: draft.id.clone(),
+        name: draft.name.clone(),
+        scope: 0,
+        kind,
+        incoming: Vec::new(),
+        outgoing: Vec::new(),
+        default: draft.default.as_deref().and_then(|default| flows.get(default).copied()),
+        boundary: Vec::new(),
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        repeat: None,
+    })
 }
 
 fn build_flow(
     draft: &DraftFlow,
     nodes: &HashMap<String, usize>,
-    names: &BTreeSet<String>,
+    names: &Names,
     problems: &mut Problems,
 ) -> Option<Flow> {
     let condition = match &draft.condition {
         Some(condition) => Some(compile(condition, &draft.id, names, problems)?),
         None => None,
     };
-    let target = *nodes.get(&draft.target)?;
-    Some(Flow { id: draft.id.clone(), name: draft.name.clone(), target, condition })
+    let (source, target) = (*nodes.get(&draft.source)?, *nodes.get(&draft.target)?);
+    Some(Flow { id: draft.id.clone(), name: draft.name.clone(), source, target, condition })
 }
 
 fn compile(
     text: &str,
     element: &str,
-    names: &BTreeSet<String>,
+    names: &Names,
     problems: &mut Problems,
 ) -> Option<Expression> {
     match Expression::compile(text, names) {

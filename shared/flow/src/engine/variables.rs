@@ -1,101 +1,318 @@
-//! The variables of a run while a slice executes: as JSON in the state and as FEEL in the scope, always the same.
+//! Variables and expressions: every scope has variables of its own, sees those around it, and what is assigned goes to the
+//! nearest scope that has the variable, or else to the run.
 
-use dsntk_feel::{FeelScope, Name};
+use dsntk_feel::values::Value as Feel;
 use serde_json::{Map, Value as Json};
 
-use crate::definition::Definition;
-use crate::failure::FailureCode;
-use crate::feel::{EvaluationError, Expression, functions};
+use super::run::Run;
+use crate::definition::{Mapping, Node, Text};
+use crate::failure::{Failure, FailureCode};
+use crate::feel::{EvaluationError, Expression};
 use crate::limits;
+use crate::state::{ROOT, State};
 use crate::value::{self, Unstorable};
+use crate::variable::VariableType;
 
-/// Bytes of variables that make a repeated part of an expression count once more.
-const WEIGHT_BYTES: usize = 4 * 1024;
+/// Names that only one expression sees, with their values.
+pub(super) type Extra<'a> = &'a [(&'a str, &'a Json)];
 
-/// Scope of the expressions of one run.
-#[derive(Default)]
-pub(super) struct Variables {
-    scope: FeelScope,
-    /// Approximate size of all values, in bytes of JSON.
-    bytes: usize,
+impl State {
+    /// Value of a variable as an instance sees it.
+    pub(crate) fn variable(&self, at: u64, name: &str) -> Option<&Json> {
+        let mut at = at;
+        while let Some(instance) = self.instances.get(&at) {
+            if let Some(value) = instance.variables.get(name) {
+                return Some(value);
+            }
+            at = instance.scope;
+        }
+        self.variables.get(name)
+    }
+
+    /// Everything that an instance sees.
+    pub(crate) fn visible(&self, at: u64) -> Map<String, Json> {
+        let mut seen = self.variables.clone();
+        let mut chain = Vec::new();
+        let mut at = at;
+        while let Some(instance) = self.instances.get(&at) {
+            chain.push(&instance.variables);
+            at = instance.scope;
+        }
+        for own in chain.into_iter().rev() {
+            seen.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        seen
+    }
 }
 
-impl Variables {
-    /// Loads the values of a run, unless one is not what the definition says, as after damage to the store.
-    pub(super) fn load(definition: &Definition, values: &Map<String, Json>) -> Option<Self> {
-        let mut context = functions();
-        for name in definition.variables.keys() {
-            context.set_null(Name::from(name));
-        }
-        let mut bytes = 0;
-        for (name, json) in values {
-            let kind = definition.type_of(name);
-            if !definition.variables.contains_key(name)
-                || !kind.accepts(json)
-                || !value::is_plain(json)
-            {
-                return None;
-            }
-            bytes += value::bytes(json);
-            context.set_entry(&Name::from(name), value::to_feel(json, kind));
-        }
-        Some(Self { scope: FeelScope::from(context), bytes })
-    }
-
-    /// Evaluates a condition and adds to `work`.
-    pub(super) fn decide(
-        &self,
-        expression: &Expression,
-        work: &mut u64,
-    ) -> Result<bool, FailureCode> {
-        match self.evaluate(expression, work)? {
-            dsntk_feel::values::Value::Boolean(answer) => Ok(answer),
-            _ => Err(FailureCode::ConditionNotBoolean),
-        }
-    }
-
-    /// Evaluates a script, adds to `work`, and puts its result into `values` and the scope.
-    pub(super) fn assign(
+impl Run<'_> {
+    /// Evaluates an expression as an instance sees the variables.
+    pub(super) fn evaluate(
         &mut self,
-        definition: &Definition,
-        values: &mut Map<String, Json>,
-        (name, expression): (&str, &Expression),
-        work: &mut u64,
-    ) -> Result<(), FailureCode> {
-        let result = self.evaluate(expression, work)?;
-        let json = value::to_json(&result).map_err(|reason| match reason {
-            Unstorable::Error => FailureCode::ExpressionFailed,
-            Unstorable::Kind => FailureCode::ResultNotStorable,
+        at: u64,
+        expression: &Expression,
+        extra: Extra<'_>,
+        element: &str,
+    ) -> Result<Json, Failure> {
+        let result = self.raw(at, expression, extra, element)?;
+        let json = value::to_json(&result).map_err(|reason| {
+            let code = match reason {
+                Unstorable::Error => FailureCode::ExpressionFailed,
+                Unstorable::Kind => FailureCode::ResultNotStorable,
+            };
+            Failure::at(code, element)
         })?;
-        let kind = definition.type_of(name);
-        if !kind.accepts(&json) {
-            return Err(FailureCode::ResultTypeMismatch);
+        if value::is_plain(&json) {
+            Ok(json)
+        } else {
+            Err(Failure::at(FailureCode::ResultNotStorable, element))
         }
-        if !value::is_plain(&json) {
-            return Err(FailureCode::ResultNotStorable);
+    }
+
+    /// The same, before it is a value that can be kept.
+    pub(super) fn raw(
+        &mut self,
+        at: u64,
+        expression: &Expression,
+        extra: Extra<'_>,
+        element: &str,
+    ) -> Result<Feel, Failure> {
+        let (state, definition) = (&self.state, self.definition);
+        let lookup = |name: &str| {
+            if let Some((_, value)) = extra.iter().find(|(known, _)| *known == name) {
+                return Some((*value, VariableType::Any));
+            }
+            state.variable(at, name).map(|value| (value, definition.type_of(name)))
+        };
+        expression.evaluate_in(lookup, &mut self.work).map_err(|error| {
+            let code = match error {
+                EvaluationError::TooExpensive => FailureCode::ExpressionTooExpensive,
+                EvaluationError::Failed => FailureCode::ExpressionFailed,
+            };
+            Failure::at(code, element)
+        })
+    }
+
+    /// Evaluates a condition.
+    pub(super) fn decide(
+        &mut self,
+        at: u64,
+        condition: &Expression,
+        extra: Extra<'_>,
+        element: &str,
+    ) -> Result<bool, Failure> {
+        match self.raw(at, condition, extra, element)? {
+            Feel::Boolean(answer) => Ok(answer),
+            _ => Err(Failure::at(FailureCode::ConditionNotBoolean, element)),
         }
-        let before = values.get(name).map_or(0, value::bytes);
-        self.bytes = self.bytes.saturating_sub(before) + value::bytes(&json);
+    }
+
+    /// A text that is given or computed.
+    pub(super) fn text(&mut self, at: u64, text: &Text, element: &str) -> Result<String, Failure> {
+        let found = self.text_or_null(at, text, element)?;
+        found.ok_or_else(|| Failure::at(FailureCode::TextExpected, element))
+    }
+
+    /// The same, where null is an answer too.
+    pub(super) fn text_or_null(
+        &mut self,
+        at: u64,
+        text: &Text,
+        element: &str,
+    ) -> Result<Option<String>, Failure> {
+        let expression = match text {
+            Text::Given(text) => return Ok(Some(text.clone())),
+            Text::Feel(expression) => expression,
+        };
+        match self.evaluate(at, expression, &[], element)? {
+            Json::Null => Ok(None),
+            Json::String(text) if text.len() <= limits::TEXT_BYTES_MAX => Ok(Some(text)),
+            _ => Err(Failure::at(FailureCode::TextExpected, element)),
+        }
+    }
+
+    /// A correlation key: a text or a number.
+    pub(super) fn key(&mut self, at: u64, key: &Text, element: &str) -> Result<String, Failure> {
+        if let Text::Feel(expression) = key
+            && let Json::Number(number) = self.evaluate(at, expression, &[], element)?
+        {
+            return Ok(number.to_string());
+        }
+        self.text(at, key, element)
+    }
+
+    /// A list of texts; a given text is a list separated by commas.
+    pub(super) fn texts(
+        &mut self,
+        at: u64,
+        texts: Option<&Text>,
+        element: &str,
+    ) -> Result<Vec<String>, Failure> {
+        let expression = match texts {
+            None => return Ok(Vec::new()),
+            Some(Text::Given(text)) => {
+                let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+                return Ok(parts.map(str::to_owned).collect());
+            }
+            Some(Text::Feel(expression)) => expression,
+        };
+        let wrong = || Failure::at(FailureCode::TextExpected, element);
+        let items = match self.evaluate(at, expression, &[], element)? {
+            Json::Null => return Ok(Vec::new()),
+            Json::Array(items) if items.len() <= limits::CANDIDATES_MAX => items,
+            _ => return Err(wrong()),
+        };
+        items
+            .into_iter()
+            .map(|item| match item {
+                Json::String(text) if text.len() <= limits::TEXT_BYTES_MAX => Ok(text),
+                _ => Err(wrong()),
+            })
+            .collect()
+    }
+
+    /// Assigns a variable of the instance itself, or of the run.
+    pub(super) fn set_own(
+        &mut self,
+        at: u64,
+        name: &str,
+        value: Json,
+        element: &str,
+    ) -> Result<(), Failure> {
+        let size = value::bytes(&value);
+        if at == ROOT && !self.definition.type_of(name).accepts(&value) {
+            return Err(Failure::at(FailureCode::ResultTypeMismatch, element));
+        }
+        let variables = match at {
+            ROOT => &mut self.state.variables,
+            at => &mut self.instance(at)?.variables,
+        };
+        let before = variables.get(name).map_or(0, value::bytes);
+        match variables.get_mut(name) {
+            Some(place) => *place = value,
+            None => {
+                variables.insert(name.to_owned(), value);
+            }
+        }
+        self.charge(before, size, element)
+    }
+
+    /// Counts a change of the size of all variables.
+    pub(super) fn charge(
+        &mut self,
+        before: usize,
+        after: usize,
+        element: &str,
+    ) -> Result<(), Failure> {
+        self.bytes = self.bytes.saturating_sub(before) + after;
         if self.bytes > limits::VARIABLES_BYTES_MAX {
-            return Err(FailureCode::VariablesTooLarge);
+            return Err(Failure::at(FailureCode::VariablesTooLarge, element));
         }
-        // Back through JSON, so that the next element sees what it would see after a restart.
-        self.scope.set_value(&Name::from(name), value::to_feel(&json, kind));
-        values.insert(name.to_owned(), json);
         Ok(())
     }
 
-    fn evaluate(
-        &self,
-        expression: &Expression,
-        work: &mut u64,
-    ) -> Result<dsntk_feel::values::Value, FailureCode> {
-        let weight = 1 + (self.bytes / WEIGHT_BYTES) as u64;
-        let (outcome, used) = expression.evaluate(&self.scope, weight);
-        *work = work.saturating_add(used);
-        outcome.map_err(|error| match error {
-            EvaluationError::TooExpensive => FailureCode::ExpressionTooExpensive,
-            EvaluationError::Failed => FailureCode::ExpressionFailed,
-        })
+    /// Assigns a variable where `at` sees it, or else to the run.
+    pub(super) fn set(
+        &mut self,
+        at: u64,
+        name: &str,
+        value: Json,
+        element: &str,
+    ) -> Result<(), Failure> {
+        let mut owner = at;
+        while let Some(instance) = self.state.instances.get(&owner) {
+            if instance.variables.contains_key(name) {
+                break;
+            }
+            owner = instance.scope;
+        }
+        self.set_own(owner, name, value, element)
+    }
+
+    /// Takes a result of an element: kept for its output mappings if it has some, otherwise assigned.
+    pub(super) fn give(
+        &mut self,
+        id: u64,
+        node: &Node,
+        name: &str,
+        value: Json,
+    ) -> Result<(), Failure> {
+        if node.outputs.is_empty() {
+            self.set(id, name, value, &node.id)
+        } else {
+            self.set_own(id, name, value, &node.id)
+        }
+    }
+
+    /// Takes all that somebody outside has given.
+    pub(super) fn give_all(
+        &mut self,
+        id: u64,
+        node: &Node,
+        values: Map<String, Json>,
+    ) -> Result<(), Failure> {
+        for (name, value) in values {
+            if crate::feel::variable_name_problem(&name).is_some() || !value::is_plain(&value) {
+                return Err(Failure::at(FailureCode::ResultNotStorable, &node.id));
+            }
+            self.give(id, node, &name, value)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out the input mappings: variables of its own.
+    pub(super) fn map_inputs(&mut self, id: u64, node: &Node) -> Result<(), Failure> {
+        for mapping in &node.inputs {
+            let value = self.evaluate(id, &mapping.source, &[], &node.id)?;
+            let (name, value) = self.target(id, mapping, value, true);
+            self.set_own(id, &name, value, &node.id)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out the output mappings: assignments around it.
+    pub(super) fn map_outputs(&mut self, id: u64, node: &Node) -> Result<(), Failure> {
+        let scope = self.instance(id)?.scope;
+        for mapping in &node.outputs {
+            let value = self.evaluate(id, &mapping.source, &[], &node.id)?;
+            let (name, value) = self.target(scope, mapping, value, false);
+            self.set(scope, &name, value, &node.id)?;
+        }
+        Ok(())
+    }
+
+    /// The variable that a mapping assigns and its new value, which differs from `value` when only a part of it is
+    /// assigned.
+    fn target(&self, at: u64, mapping: &Mapping, value: Json, own: bool) -> (String, Json) {
+        let (name, path) = match mapping.target.split_first() {
+            Some((name, path)) => (name.clone(), path),
+            None => return (String::new(), value),
+        };
+        if path.is_empty() {
+            return (name, value);
+        }
+        let before = match (own, self.state.instances.get(&at)) {
+            (true, Some(instance)) => instance.variables.get(&name),
+            _ => self.state.variable(at, &name),
+        };
+        let mut whole = before.cloned().unwrap_or(Json::Null);
+        let mut place = &mut whole;
+        for part in path {
+            if !place.is_object() {
+                *place = Json::Object(Map::new());
+            }
+            let Json::Object(entries) = place else { break };
+            place = entries.entry(part.clone()).or_insert(Json::Null);
+        }
+        *place = value;
+        (name, whole)
+    }
+
+    /// What a message or signal carries: what its input mappings say.
+    pub(super) fn payload(&self, id: u64, node: &Node) -> Map<String, Json> {
+        if node.inputs.is_empty() {
+            return Map::new();
+        }
+        self.state.instances.get(&id).map(|instance| instance.variables.clone()).unwrap_or_default()
     }
 }

@@ -7,25 +7,30 @@ use std::str::FromStr;
 use dsntk_feel::bif::Bif;
 use dsntk_feel_parser::AstNode;
 
-use super::{names, tree};
+use super::names::{self, Names};
+use super::tree;
 
 /// Most variables of one `for`. The library steps through all combinations even when one list is empty.
 const FOR_VARIABLES_MAX: usize = 2;
 
-/// Everything that is wrong with the meaning of `node`. The tree must not be deep: this walks it on the stack.
-pub(super) fn problems(node: &AstNode, variables: &BTreeSet<String>) -> Vec<String> {
-    let mut checker = Checker { variables, bound: Vec::new(), filters: 0, found: Vec::new() };
+/// The variables that `node` names, or everything that is wrong with its meaning. The tree must not be deep: this walks it
+/// on the stack.
+pub(super) fn variables(node: &AstNode, names: &Names) -> Result<BTreeSet<String>, Vec<String>> {
+    let mut checker =
+        Checker { names, bound: Vec::new(), filters: 0, free: BTreeSet::new(), found: Vec::new() };
     checker.visit(node);
     checker.found.dedup();
-    checker.found
+    if checker.found.is_empty() { Ok(checker.free) } else { Err(checker.found) }
 }
 
 struct Checker<'a> {
-    variables: &'a BTreeSet<String>,
+    names: &'a Names,
     /// Names bound by the expression around the place that is looked at.
     bound: Vec<String>,
     /// Filters around it: inside one, the properties of an item are names, and nobody knows them yet.
     filters: usize,
+    /// Variables that were named so far.
+    free: BTreeSet<String>,
     found: Vec<String>,
 }
 
@@ -63,14 +68,20 @@ impl Checker<'_> {
     }
 
     fn name(&mut self, name: &str) {
-        if self.variables.contains(name) || self.bound.iter().any(|bound| bound == name) {
+        if self.is_bound(name) {
             return;
         }
-        if Bif::from_str(name).is_ok() {
+        if self.names.allow(name) {
+            self.free.insert(name.to_owned());
+        } else if Bif::from_str(name).is_ok() {
             self.found.push(format!("`{name}` is a function and must be called"));
         } else if self.filters == 0 || !names::is_single(name) {
             self.found.push(format!("unknown name `{name}`"));
         }
+    }
+
+    fn is_bound(&self, name: &str) -> bool {
+        self.bound.iter().any(|bound| bound == name)
     }
 
     fn path(&mut self, object: &AstNode, property: &AstNode) {
@@ -100,8 +111,7 @@ impl Checker<'_> {
                 return self.visit(other);
             }
         };
-        let shadowed =
-            self.variables.contains(function) || self.bound.iter().any(|bound| bound == function);
+        let shadowed = self.names.known.contains(function) || self.is_bound(function);
         match Bif::from_str(function) {
             Ok(_) if shadowed => self.found.push(format!("`{function}` is no function here")),
             Ok(Bif::Now | Bif::Today) => self.found.push(format!(

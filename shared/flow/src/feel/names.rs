@@ -4,6 +4,7 @@
 //! Item properties in a filter never are, and the library then silently finds nothing. Here names are single words: the
 //! reader is told every word of the expression, and only names of built-in functions may have several.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use dsntk_feel::bif::Bif;
@@ -11,6 +12,28 @@ use dsntk_feel::context::FeelContext;
 use dsntk_feel::{FeelScope, Name};
 
 use crate::limits::VARIABLE_NAME_BYTES_MAX;
+
+/// The variables that an expression may name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    /// Names that are sure to exist.
+    pub known: BTreeSet<String>,
+    /// Whether there may be others, as where variables come from outside: a name that nobody has set is null then.
+    pub open: bool,
+}
+
+impl Names {
+    /// The same names and some that only one place has, such as the answer that its expression is about.
+    pub(crate) fn with(&self, more: &[&str]) -> Self {
+        let more = more.iter().map(|name| (*name).to_owned());
+        Self { known: self.known.iter().cloned().chain(more).collect(), open: self.open }
+    }
+
+    /// Whether `name` can be a variable here.
+    pub(super) fn allow(&self, name: &str) -> bool {
+        self.known.contains(name) || (self.open && problem_of(name).is_none())
+    }
+}
 
 /// Words with a meaning in the grammar; telling them as names would hide that meaning.
 const WORDS: [&str; 33] = [

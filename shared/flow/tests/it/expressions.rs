@@ -211,7 +211,7 @@ fn a_condition_must_be_true_or_false() {
         let end = run(&parse(&condition(text)), json!({"x": x}), 10).0;
         match (end.status, outcome) {
             (Status::Completed { output: None }, None) => {}
-            (Status::Failed { code, element, message }, Some(expected)) => {
+            (Status::Failed { code, element, message, .. }, Some(expected)) => {
                 let place = if expected == NoFlowTaken { "g" } else { "yes" };
                 assert_eq!((code, element.as_deref()), (expected, Some(place)), "{text}");
                 assert_eq!(message, code.message());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use runfleet_flow::{Advanced, Definition, Event, FailureCode, Slice, State, Status, advance};
+use runfleet_flow::{Advanced, Definition, Event, FailureCode, Slice, State, Status};
 use serde_json::{Map, Value, json};
 
 pub(crate) const NAMESPACES: &str = r#"xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL"
@@ -78,15 +78,36 @@ pub(crate) fn map(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Runs to the end in slices of `max_steps`, and gives the number of slices too.
+/// The time at which everything happens here.
+pub(crate) const NOW_MS: u64 = 1_800_000_000_000;
+
+/// One slice without events.
+pub(crate) fn advance(definition: &Definition, state: State, max_steps: u32) -> Advanced {
+    advance_with(definition, state, Vec::new(), NOW_MS, max_steps)
+}
+
+/// One slice.
+pub(crate) fn advance_with(
+    definition: &Definition,
+    state: State,
+    events: Vec<Event>,
+    now_ms: u64,
+    max_steps: u32,
+) -> Advanced {
+    runfleet_flow::advance(definition, state, events, now_ms, Slice { max_steps })
+}
+
+/// Runs to the end in slices of `max_steps`, and gives the number of slices too, and the history of all.
 pub(crate) fn run(definition: &Definition, input: Value, max_steps: u32) -> (Advanced, usize) {
     let mut state = definition.start(map(input)).expect("the input fits");
     let mut slices = 0;
+    let mut history = Vec::new();
     loop {
-        let advanced = advance(definition, state, Event::Continue, Slice { max_steps });
+        let mut advanced = advance(definition, state, max_steps);
         slices += 1;
+        history.append(&mut advanced.history);
         if advanced.status != Status::Running {
-            return (advanced, slices);
+            return (Advanced { history, ..advanced }, slices);
         }
         // Every boundary goes through the stored form.
         let stored = serde_json::to_string(&advanced.state).expect("a state can be written");
