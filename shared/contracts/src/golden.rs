@@ -13,7 +13,7 @@ use crate::message::{
     Advance, EndedProcess, Fresh, JobResult, JobRun, OutcomeReady, ProcessCompletion,
 };
 use crate::request::{ProcessGet, ProcessStart, ProcessStarted, ProcessState, Request};
-use crate::{Claims, ErrorBody, Reply};
+use crate::{Claims, ErrorBody, Reply, RunEvent};
 
 fn check<T: Serialize + DeserializeOwned>(name: &str, value: &T) {
     let path = format!("{}/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -66,6 +66,58 @@ fn messages_inside_the_fleet_keep_their_form() {
         "job.result.v1",
         &JobResult { job_id: run_id.outcome_job(), attempt: 1, succeeded: true },
     );
+}
+
+fn object(json: &str) -> serde_json::Map<String, serde_json::Value> {
+    serde_json::from_str(json).unwrap()
+}
+
+#[test]
+fn what_waits_in_the_inbox_of_a_run_keeps_its_form() {
+    let variables = object("{\"amount\":9007199254740993}");
+    let answer = serde_json::json!({"status": 200, "headers": {}, "body": {"ok": true}});
+    let events = [
+        ("message", RunEvent::Message { subscription: 7, variables: variables.clone() }),
+        ("signal", RunEvent::Signal { name: "stop".into(), variables: variables.clone() }),
+        ("task-done", RunEvent::TaskDone { task: 7, attempt: 1, answer }),
+        (
+            "task-failed",
+            RunEvent::TaskFailed {
+                task: 7,
+                attempt: 1,
+                code: "HTTP_STATUS_503".into(),
+                retry: true,
+                retry_after_ms: Some(2_000),
+            },
+        ),
+        (
+            "task-error",
+            RunEvent::TaskError {
+                task: 7,
+                attempt: 1,
+                code: "no-stock".into(),
+                variables: variables.clone(),
+            },
+        ),
+        ("user-done", RunEvent::UserDone { task: 7, variables: variables.clone() }),
+        ("user-assigned", RunEvent::UserAssigned { task: 7, assignee: Some("ada".into()) }),
+        (
+            "child-ended",
+            RunEvent::ChildEnded {
+                task: 7,
+                run: RUN.parse().unwrap(),
+                state: "COMPLETED".into(),
+                output: Some(variables.clone()),
+                code: None,
+            },
+        ),
+        ("retry", RunEvent::Retry { task: None }),
+        ("set", RunEvent::Set { scope: None, variables }),
+    ];
+    for (name, event) in events {
+        check(&format!("run-event-{name}"), &event);
+        assert_eq!(RunEvent::parse(event.to_body().unwrap().as_bytes()), Ok(event), "{name}");
+    }
 }
 
 /// CG-007, CG-041, CG-042

@@ -87,8 +87,13 @@ fn problem(path: &str, error: &serde_json::Error) -> ErrorBody {
 /// Refuses JSON that is nested deeper than [`JSON_DEPTH_MAX`], that gives a name twice in one object, that uses a reserved
 /// name, or whose numbers no program can hold.
 pub(crate) fn check_shape(field: &str, json: &RawValue) -> Result<(), ErrorBody> {
+    check_shape_to(field, json, JSON_DEPTH_MAX)
+}
+
+/// The same for JSON that may be nested to `depth`, at most 120.
+pub(crate) fn check_shape_to(field: &str, json: &RawValue, depth: usize) -> Result<(), ErrorBody> {
     let mut deserializer = serde_json::Deserializer::from_str(json.get());
-    Shape { depth: 0 }.deserialize(&mut deserializer).map_err(|error| {
+    Shape { left: depth }.deserialize(&mut deserializer).map_err(|error| {
         let text = error.to_string();
         ErrorBody::field(
             field,
@@ -110,15 +115,13 @@ pub(crate) fn check_shape(field: &str, json: &RawValue) -> Result<(), ErrorBody>
 /// Walks through a value and keeps nothing of it.
 #[derive(Clone, Copy)]
 struct Shape {
-    depth: usize,
+    left: usize,
 }
 
 impl Shape {
     fn inside<E: Error>(self) -> Result<Self, E> {
-        if self.depth >= JSON_DEPTH_MAX {
-            return Err(E::custom(TOO_DEEP));
-        }
-        Ok(Self { depth: self.depth + 1 })
+        let left = self.left.checked_sub(1).ok_or_else(|| E::custom(TOO_DEEP))?;
+        Ok(Self { left })
     }
 }
 

@@ -19,6 +19,7 @@ pub mod processes;
 mod refusal;
 pub mod request;
 pub mod result_schema;
+pub mod run_event;
 pub mod schema;
 mod strict;
 
@@ -26,3 +27,4 @@ pub use claims::Claims;
 pub use error::{ErrorBody, ErrorCode, Reply};
 pub use message::{Advance, JobResult, JobRun, Message, OutcomeReady};
 pub use request::{Operation, Request};
+pub use run_event::RunEvent;

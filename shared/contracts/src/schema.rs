@@ -8,6 +8,7 @@ use crate::claims::Claims;
 use crate::error::{ErrorBody, Reply};
 use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
 use crate::request::{ProcessGet, ProcessStart, ProcessStarted, ProcessState, Request};
+use crate::run_event::RunEvent;
 
 /// File name (without ending) and schema of each body.
 pub fn all() -> Vec<(&'static str, Schema)> {
@@ -25,6 +26,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("error", schema_for!(ErrorBody)),
         ("execution-token", schema_for!(Claims)),
         ("run.advance", schema_for!(Advance)),
+        ("run-event", schema_for!(RunEvent)),
         ("run.outcome", schema_for!(OutcomeReady)),
         ("job.run", schema_for!(JobRun)),
         ("job.result", schema_for!(JobResult)),
