@@ -1,9 +1,9 @@
 //! What is asked and what is answered.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Url};
 use secrecy::SecretString;
 use serde::Serialize;
@@ -12,6 +12,9 @@ use crate::error::{HttpError, Reason};
 
 /// Largest answer that is read where nobody says otherwise, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1_024;
+
+/// Longest wait that a peer can ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
 /// A place that answers, and who calls there.
 #[derive(Clone)]
@@ -89,15 +92,31 @@ impl std::fmt::Debug for Call {
     }
 }
 
-/// An answer with a status of 2xx, read to its end.
+/// An answer.
 #[derive(Clone)]
 pub struct Answer {
-    /// The status, 200 to 299.
+    /// The status: 200 to 299 from [`Service::call`](crate::Service::call), anything but 3xx from
+    /// [`Service::exchange`](crate::Service::exchange).
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, never longer than the call allowed.
+    /// The body, never longer than the call allowed. Of a status of 4xx or 5xx empty when it was longer or broke off.
     pub body: Bytes,
+}
+
+impl Answer {
+    /// How long the peer asks to be left alone, from the header `retry-after`: seconds, or a date compared with `now`. At
+    /// most a day.
+    pub fn retry_after(&self, now: SystemTime) -> Option<Duration> {
+        let text = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let wait = if digits {
+            Duration::from_secs(text.parse().unwrap_or(u64::MAX))
+        } else {
+            httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default()
+        };
+        Some(wait.min(RETRY_AFTER_MAX))
+    }
 }
 
 impl std::fmt::Debug for Answer {
@@ -106,5 +125,31 @@ impl std::fmt::Debug for Answer {
             .field("status", &self.status)
             .field("body_bytes", &self.body.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_read_from_seconds_and_from_a_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_hours(490_130);
+        let wait = |text: &str| {
+            let headers = [(RETRY_AFTER, HeaderValue::try_from(text).unwrap())];
+            let headers = headers.into_iter().collect();
+            Answer { status: 503, headers, body: Bytes::new() }.retry_after(now)
+        };
+        assert_eq!(wait(" 120 "), Some(Duration::from_mins(2)));
+        assert_eq!(wait("Sun, 30 Nov 2025 02:00:30 GMT"), Some(Duration::from_secs(30)));
+        assert_eq!(wait("Sun, 30 Nov 2025 01:00:00 GMT"), Some(Duration::ZERO));
+        for long in ["86401", "99999999999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+            assert_eq!(wait(long), Some(RETRY_AFTER_MAX), "{long}");
+        }
+        for nonsense in ["", "-1", "1.5", "soon", "+5"] {
+            assert_eq!(wait(nonsense), None, "{nonsense}");
+        }
+        let none = Answer { status: 503, headers: HeaderMap::new(), body: Bytes::new() };
+        assert_eq!(none.retry_after(now), None);
     }
 }

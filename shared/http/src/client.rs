@@ -113,8 +113,17 @@ impl Client {
         Service::new(self.clone(), purpose, breaker, &self.inner.metrics)
     }
 
-    /// Makes one call.
+    /// Makes one call, whose answer must have a status of 2xx.
     pub(crate) async fn call(&self, call: Call) -> Result<Answer, HttpError> {
+        self.exchange(call, Statuses::Success).await
+    }
+
+    /// Makes one call, whose answer may have any status but 3xx.
+    pub(crate) async fn call_for_any(&self, call: Call) -> Result<Answer, HttpError> {
+        self.exchange(call, Statuses::Any).await
+    }
+
+    async fn exchange(&self, call: Call, statuses: Statuses) -> Result<Answer, HttpError> {
         let ground = self.inner.guard.admit(&call.endpoint.url).map_err(|refused| {
             HttpError::unsent(match refused {
                 NotAllowed::Url => Reason::RefusedUrl,
@@ -134,7 +143,7 @@ impl Client {
             let response = request.send().await;
             let response =
                 response.map_err(|error| HttpError::read(&error, asked.load(Ordering::Acquire)))?;
-            read(response, bytes_max).await
+            read(response, bytes_max, statuses).await
         };
         let in_time = tokio::time::timeout(within, exchange).await;
         in_time.unwrap_or_else(|_| {
@@ -177,29 +186,53 @@ fn bearer(token: Option<SecretString>) -> Result<reqwest::header::HeaderMap, Htt
     Ok([(AUTHORIZATION, value)].into_iter().collect())
 }
 
-/// Reads an answer to its end. The body of one that says no is not read: its connection is closed.
-async fn read(mut response: Response, bytes_max: usize) -> Result<Answer, HttpError> {
+/// Which answers are answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Statuses {
+    /// 2xx.
+    Success,
+    /// All but 3xx.
+    Any,
+}
+
+/// Reads an answer to its end. The body of one that says no and is not wanted is not read: its connection is closed.
+async fn read(
+    mut response: Response,
+    bytes_max: usize,
+    statuses: Statuses,
+) -> Result<Answer, HttpError> {
     let failed = |reason| HttpError::maybe_sent_if(true, reason);
     let status = response.status();
     if status.is_redirection() {
         return Err(failed(Reason::Redirect));
     }
-    if !status.is_success() {
+    if !status.is_success() && statuses == Statuses::Success {
         return Err(failed(Reason::Status(status.as_u16())));
     }
     let announced = response.content_length().unwrap_or_default();
-    if usize::try_from(announced).map_or(true, |announced| announced > bytes_max) {
-        return Err(failed(Reason::TooLarge));
-    }
     let headers = std::mem::take(response.headers_mut());
+    let body = if usize::try_from(announced).map_or(true, |announced| announced > bytes_max) {
+        Err(failed(Reason::TooLarge))
+    } else {
+        read_body(&mut response, bytes_max).await
+    };
+    let body = match body {
+        // Of an answer that says no, the status is what counts: it is told also when the rest cannot be had.
+        Err(_) if !status.is_success() => Bytes::new(),
+        body => body?,
+    };
+    Ok(Answer { status: status.as_u16(), headers, body })
+}
+
+async fn read_body(response: &mut Response, bytes_max: usize) -> Result<Bytes, HttpError> {
     let mut body = BytesMut::new();
-    while let Some(chunk) = next(&mut response).await? {
+    while let Some(chunk) = next(response).await? {
         if body.len() + chunk.len() > bytes_max {
-            return Err(failed(Reason::TooLarge));
+            return Err(HttpError::maybe_sent_if(true, Reason::TooLarge));
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer { status: status.as_u16(), headers, body: body.freeze() })
+    Ok(body.freeze())
 }
 
 async fn next(response: &mut Response) -> Result<Option<Bytes>, HttpError> {

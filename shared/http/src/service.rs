@@ -49,6 +49,12 @@ impl Service {
         self.inner.call(call, Ok).await
     }
 
+    /// Makes one call for an answer of any status but 3xx. Metrics and breaker take a status of 4xx or 5xx as
+    /// [`Service::call`] does.
+    pub async fn exchange(&self, call: Call) -> Result<Answer, HttpError> {
+        self.inner.exchange(call).await
+    }
+
     /// Posts JSON and reads JSON; an answer of another form is an error, and a failure of the service.
     pub async fn post_json<Q, A>(
         &self,
@@ -95,6 +101,24 @@ impl Inner {
         result
     }
 
+    async fn exchange(&self, call: Call) -> Result<Answer, HttpError> {
+        let began = Instant::now();
+        let _shown = Shown(self);
+        let result = match self.admit() {
+            Ok(permit) => {
+                self.show();
+                let result = self.client.call_for_any(call).await;
+                if let Some(permit) = permit {
+                    permit.ended(verdict(failure(&result).as_ref()));
+                }
+                result
+            }
+            Err(error) => Err(error),
+        };
+        self.metrics.ended(self.purpose, began.elapsed(), failure(&result).as_ref());
+        result
+    }
+
     fn admit(&self) -> Result<Option<Permit<'_>>, HttpError> {
         let Some(breaker) = &self.breaker else { return Ok(None) };
         match breaker.admit() {
@@ -107,6 +131,17 @@ impl Inner {
         if let Some(breaker) = &self.breaker {
             self.metrics.breaker(self.purpose, breaker.state());
         }
+    }
+}
+
+/// What there is to complain about, if an answer that says no is a complaint.
+fn failure(result: &Result<Answer, HttpError>) -> Option<HttpError> {
+    match result {
+        Ok(answer) if answer.status >= 400 => {
+            Some(HttpError::maybe_sent_if(true, Reason::Status(answer.status)))
+        }
+        Ok(_) => None,
+        Err(error) => Some(*error),
     }
 }
 

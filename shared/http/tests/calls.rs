@@ -16,7 +16,7 @@ use runfleet_http::{
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use servers::{Peer, answer};
+use servers::{Peer, answer, raw};
 
 /// Long enough for everything that works, on a machine that is busy.
 const LONG: Duration = Duration::from_secs(20);
@@ -86,6 +86,51 @@ async fn json_goes_there_and_comes_back() {
     assert!(seen.contains("content-length: 20\r\n") && !seen.contains("chunked"), "{seen}");
     assert!(!seen.contains("accept-encoding"), "nothing is offered that would be unpacked: {seen}");
     assert!(seen.ends_with(r#"{"workspace":"demo"}"#), "{seen}");
+}
+
+#[tokio::test]
+async fn an_answer_that_says_no_is_an_answer_for_whoever_asks_for_any() {
+    let said =
+        "HTTP/1.1 503 x\r\nretry-after: 7\r\ncontent-length: 4\r\nconnection: close\r\n\r\nbusy";
+    let peer = Peer::start(raw(said.to_owned())).await;
+    let service = service("127.0.0.1");
+    let answer = service.exchange(Call::get(endpoint(&peer.url("/")), LONG)).await.unwrap();
+    assert_eq!((answer.status, &answer.body[..]), (503, &b"busy"[..]));
+    assert_eq!(answer.retry_after(std::time::SystemTime::now()), Some(Duration::from_secs(7)));
+    let error = service.call(Call::get(endpoint(&peer.url("/")), LONG)).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::Status(503));
+}
+
+#[tokio::test]
+async fn the_status_is_told_also_when_the_body_of_a_no_is_too_long_and_a_redirect_is_never_an_answer()
+ {
+    let service = service("127.0.0.1");
+    for (status, bytes, expected) in [
+        (404, 100, Ok((404, 100))),
+        (404, 101, Ok((404, 0))),
+        (200, 101, Err(Reason::TooLarge)),
+        (302, 1, Err(Reason::Redirect)),
+    ] {
+        let peer = Peer::start(answer(status, &"x".repeat(bytes))).await;
+        let mut place = endpoint(&peer.url("/"));
+        place.answer_bytes_max = 100;
+        let got = service.exchange(Call::get(place, LONG)).await;
+        let got = got.map(|answer| (answer.status, answer.body.len()));
+        assert_eq!(got.map_err(|error| error.reason()), expected, "{status} {bytes}");
+    }
+}
+
+#[tokio::test]
+async fn a_breaker_opens_for_statuses_of_failure_also_when_any_is_an_answer() {
+    let peer = Peer::start(answer(500, "")).await;
+    let client = Client::new(config("127.0.0.1"), &Registry::new()).unwrap();
+    let service = client.service("test", Some(BreakerConfig::default()));
+    for _ in 0..5 {
+        let answer = service.exchange(Call::get(endpoint(&peer.url("/")), LONG)).await.unwrap();
+        assert_eq!(answer.status, 500);
+    }
+    let error = service.exchange(Call::get(endpoint(&peer.url("/")), LONG)).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::OpenCircuit);
 }
 
 #[tokio::test]
