@@ -9,6 +9,9 @@ use crate::agents::{
     ApprovalPolicy, Conversation, DeliverTo,
 };
 use crate::claims::Source;
+use crate::host::{
+    AskId, HostAccepted, HostAnswer, HostOutcome, HostProgress, HostRequest, HostWork, ProcessCall,
+};
 use crate::message::{
     Advance, EndedProcess, Fresh, JobResult, JobRun, OutcomeReady, ProcessCompletion,
 };
@@ -118,6 +121,47 @@ fn what_waits_in_the_inbox_of_a_run_keeps_its_form() {
         check(&format!("run-event-{name}"), &event);
         assert_eq!(RunEvent::parse(event.to_body().unwrap().as_bytes()), Ok(event), "{name}");
     }
+}
+
+#[test]
+fn what_hosts_are_asked_and_answer_keeps_its_form() {
+    let request_id = AskId { run_id: RUN.parse().unwrap(), instance: 7, attempt: 2 };
+    let request = HostRequest {
+        request_id,
+        kind: HostWork::Task,
+        name: "reserve-stock".into(),
+        workspace: "acme".parse().unwrap(),
+        project: "shop".parse().unwrap(),
+        run_id: request_id.run_id,
+        element_id: "Activity_reserve".into(),
+        instance: 7,
+        attempt: 2,
+        headers: [("warehouse".to_owned(), "north".to_owned())].into(),
+        variables: object("{\"order\":9007199254740993}"),
+        deadline: 1_764_471_600_000,
+        answer_key: Some("mUzVRvHBbmVrAlo4VxeCVw".into()),
+    };
+    check("host.request.v1", &request);
+    check("host.accepted.v1", &HostAccepted { request_id, until: 1_764_468_060_000 });
+    check("host.progress.v1", &HostProgress { request_id, chunk: "2 of 3 lines".into() });
+    let outcomes = [
+        ("ok", HostOutcome::Ok(object("{\"reserved\":true}"))),
+        ("error", HostOutcome::Error { code: "no-stock".into(), variables: object("{}") }),
+        (
+            "failed",
+            HostOutcome::Failed { code: "BUSY".into(), retry: true, retry_after_ms: Some(60_000) },
+        ),
+    ];
+    for (name, outcome) in outcomes {
+        check(&format!("host.answer.v1-{name}"), &HostAnswer::to(&request, outcome));
+    }
+    let call = ProcessCall {
+        run_id: request_id.run_id,
+        instance: 7,
+        attempt: 2,
+        deadline: 1_764_468_030_000,
+    };
+    check("process.call.v1", &call);
 }
 
 /// CG-007, CG-041, CG-042

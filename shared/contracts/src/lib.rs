@@ -13,6 +13,7 @@ pub mod error;
 #[cfg(test)]
 mod golden;
 pub mod header;
+pub mod host;
 mod json;
 pub mod message;
 pub mod processes;
@@ -25,6 +26,7 @@ mod strict;
 
 pub use claims::Claims;
 pub use error::{ErrorBody, ErrorCode, Reply};
+pub use host::{AskId, HostAnswer, HostOutcome, HostRequest, HostWork, ProcessCall};
 pub use message::{Advance, JobResult, JobRun, Message, OutcomeReady};
 pub use request::{Operation, Request};
 pub use run_event::RunEvent;

@@ -140,6 +140,9 @@ impl RunEvent {
         let body = serde_json::to_string(self)
             .map_err(|_| ErrorBody::field("event", "cannot be written as JSON"))?;
         size(body.len())?;
+        let raw: &RawValue = serde_json::from_str(&body)
+            .map_err(|_| ErrorBody::field("event", "is nested too deeply"))?;
+        check_shape_to("event", raw, EVENT_DEPTH_MAX)?;
         Ok(body)
     }
 

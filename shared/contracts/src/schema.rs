@@ -6,6 +6,7 @@ use schemars::{Schema, schema_for};
 use crate::agents::{AgentGet, AgentInput, AgentRunState, AgentStart, AgentStarted};
 use crate::claims::Claims;
 use crate::error::{ErrorBody, Reply};
+use crate::host::{HostAccepted, HostAnswer, HostProgress, HostRequest, ProcessCall};
 use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
 use crate::request::{ProcessGet, ProcessStart, ProcessStarted, ProcessState, Request};
 use crate::run_event::RunEvent;
@@ -26,6 +27,11 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("error", schema_for!(ErrorBody)),
         ("execution-token", schema_for!(Claims)),
         ("run.advance", schema_for!(Advance)),
+        ("host.request", schema_for!(HostRequest)),
+        ("host.accepted", schema_for!(HostAccepted)),
+        ("host.progress", schema_for!(HostProgress)),
+        ("host.answer", schema_for!(HostAnswer)),
+        ("process.call", schema_for!(ProcessCall)),
         ("run-event", schema_for!(RunEvent)),
         ("run.outcome", schema_for!(OutcomeReady)),
         ("job.run", schema_for!(JobRun)),
