@@ -15,13 +15,26 @@ pub const RETURN_EXCHANGE: &str = "x.return";
 /// Exchange of the job queues of projects.
 pub const JOB_EXCHANGE: &str = "x.job";
 
+/// Exchange of the task queues of projects.
+pub const TASK_EXCHANGE: &str = "x.task";
+
+/// Exchange that hosts publish their answers to tasks to. Nothing else goes through it, so that a host may publish here
+/// without being able to wake runs.
+pub const ANSWER_EXCHANGE: &str = "x.answers";
+
 /// Parking queue shared by the job queues of all projects; the dispatcher reads it.
 pub const DEAD_JOBS: &str = "dead.jobs";
+
+/// Parking queue shared by the task queues of all projects. Nobody reads it: the attempt of a parked task runs out of time and
+/// the next one is asked for.
+pub const DEAD_TASKS: &str = "dead.tasks";
 
 /// Parking queue for what cannot even be read from [`DEAD_JOBS`].
 pub const DEAD_UNREADABLE: &str = "dead.unreadable";
 
 const JOBS_PREFIX: &str = "jobs.";
+
+const TASKS_PREFIX: &str = "tasks.";
 
 /// Exchange of a retry queue.
 pub fn retry_exchange(rung: Rung) -> &'static str {
@@ -49,10 +62,22 @@ pub fn job_queue(workspace: &Name, project: &Name) -> String {
     format!("{JOBS_PREFIX}{workspace}.{project}")
 }
 
+/// The task queue of a project.
+pub fn task_queue(workspace: &Name, project: &Name) -> String {
+    format!("{TASKS_PREFIX}{workspace}.{project}")
+}
+
+/// Whether a queue belongs to a project.
+pub(crate) fn is_of_project(queue: &str) -> bool {
+    queue.starts_with(JOBS_PREFIX) || queue.starts_with(TASKS_PREFIX)
+}
+
 /// The routing key under which a message of `queue` is parked.
 pub fn park_key(queue: &str) -> &str {
     if queue.starts_with(JOBS_PREFIX) {
         "jobs"
+    } else if queue.starts_with(TASKS_PREFIX) {
+        "tasks"
     } else if queue == DEAD_JOBS {
         "unreadable"
     } else {
@@ -60,9 +85,15 @@ pub fn park_key(queue: &str) -> &str {
     }
 }
 
-/// The word for `queue` in metrics: job queues share one, because there is no bound on their number.
+/// The word for `queue` in metrics: job queues share one, and task queues, because there is no bound on their number.
 pub fn queue_label(queue: &str) -> &str {
-    if queue.starts_with(JOBS_PREFIX) { "jobs" } else { queue }
+    if queue.starts_with(JOBS_PREFIX) {
+        "jobs"
+    } else if queue.starts_with(TASKS_PREFIX) {
+        "tasks"
+    } else {
+        queue
+    }
 }
 
 #[cfg(test)]
@@ -84,5 +115,14 @@ mod tests {
         assert_eq!(queue_label(&queue), "jobs");
         assert_eq!(dead_queue(park_key(DEAD_JOBS)), DEAD_UNREADABLE);
         assert_eq!(park_key("delivery.backfill"), "delivery.backfill");
+    }
+
+    #[test]
+    fn task_queues_share_a_parking_queue_and_a_metric_label() {
+        let queue = task_queue(&"acme".parse().unwrap(), &"shop".parse().unwrap());
+        assert_eq!(queue, "tasks.acme.shop");
+        assert_eq!(dead_queue(park_key(&queue)), DEAD_TASKS);
+        assert_eq!(queue_label(&queue), "tasks");
+        assert!(is_of_project(&queue) && !is_of_project(DEAD_TASKS));
     }
 }

@@ -45,8 +45,19 @@ pub enum Route {
     Deliver(Lane),
     /// Outcomes, to completion-dispatcher.
     Done(Lane),
+    /// HTTP calls of Process runs, to process-runner. Apart from its other work, so that no run waits behind a slow server.
+    Call(Lane),
+    /// Answers of hosts, to process-runner: the queues of [`Route::Process`] through an exchange that hosts may publish to.
+    Answer(Lane),
     /// Jobs of a project, to its hosts.
     Job {
+        /// The workspace.
+        workspace: Name,
+        /// The project.
+        project: Name,
+    },
+    /// Tasks of the Processes of a project, to its hosts. Apart from its jobs: whoever takes jobs need not know of tasks.
+    Task {
         /// The workspace.
         workspace: Name,
         /// The project.
@@ -55,7 +66,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// Every route that is there from the start, which is all but the job queues.
+    /// Every route with a queue of its own that is there from the start, which is all but the queues of projects.
     pub fn fixed() -> impl Iterator<Item = Self> {
         let lanes = Lane::ALL.into_iter();
         let lines = Line::ALL.into_iter();
@@ -65,15 +76,25 @@ impl Route {
             .chain(lines.clone().map(Self::Process))
             .chain(lines.map(Self::Agent))
             .chain(lanes.clone().map(Self::Deliver))
-            .chain(lanes.map(Self::Done))
+            .chain(lanes.clone().map(Self::Done))
+            .chain(lanes.map(Self::Call))
+    }
+
+    /// Whether its queue belongs to a project, and so may be missing.
+    pub(crate) fn is_of_project(&self) -> bool {
+        matches!(self, Self::Job { .. } | Self::Task { .. })
     }
 
     /// The queue behind the route, which is also the routing key.
     pub fn queue(&self) -> Cow<'static, str> {
         let fixed = match self {
             Self::Start(lane) => start_key(*lane),
-            Self::Process(Line::Interactive) => "process-runner.interactive",
-            Self::Process(Line::Backfill) => "process-runner.backfill",
+            Self::Process(Line::Interactive) | Self::Answer(Lane::Interactive) => {
+                "process-runner.interactive"
+            }
+            Self::Process(Line::Backfill) | Self::Answer(Lane::Backfill) => {
+                "process-runner.backfill"
+            }
             Self::Process(Line::Quarantine) => "process-runner.quarantine",
             Self::Agent(Line::Interactive) => "agent-runner.interactive",
             Self::Agent(Line::Backfill) => "agent-runner.backfill",
@@ -82,8 +103,13 @@ impl Route {
             Self::Deliver(Lane::Backfill) => "delivery.backfill",
             Self::Done(Lane::Interactive) => "completion-dispatcher.interactive",
             Self::Done(Lane::Backfill) => "completion-dispatcher.backfill",
+            Self::Call(Lane::Interactive) => "process-runner.calls",
+            Self::Call(Lane::Backfill) => "process-runner.calls-backfill",
             Self::Job { workspace, project } => {
                 return Cow::Owned(names::job_queue(workspace, project));
+            }
+            Self::Task { workspace, project } => {
+                return Cow::Owned(names::task_queue(workspace, project));
             }
         };
         Cow::Borrowed(fixed)
@@ -93,11 +119,13 @@ impl Route {
     pub fn exchange(&self) -> &'static str {
         match self {
             Self::Start(_) => START_EXCHANGE,
-            Self::Process(_) => "x.process",
+            Self::Process(_) | Self::Call(_) => "x.process",
             Self::Agent(_) => "x.agent",
             Self::Deliver(_) => "x.deliver",
             Self::Done(_) => "x.done",
+            Self::Answer(_) => names::ANSWER_EXCHANGE,
             Self::Job { .. } => names::JOB_EXCHANGE,
+            Self::Task { .. } => names::TASK_EXCHANGE,
         }
     }
 
@@ -108,7 +136,10 @@ impl Route {
             Self::Agent(_) => Target::Agent,
             Self::Deliver(_) => Target::Deliver,
             Self::Done(_) => Target::Done,
+            Self::Call(_) => Target::Call,
+            Self::Answer(_) => Target::Answer,
             Self::Job { .. } => Target::Job,
+            Self::Task { .. } => Target::Task,
         }
     }
 }
@@ -121,19 +152,25 @@ pub(crate) enum Target {
     Agent,
     Deliver,
     Done,
+    Call,
+    Answer,
     Job,
+    Task,
     Retry,
     Dead,
 }
 
 impl Target {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Start,
         Self::Process,
         Self::Agent,
         Self::Deliver,
         Self::Done,
+        Self::Call,
+        Self::Answer,
         Self::Job,
+        Self::Task,
         Self::Retry,
         Self::Dead,
     ];
@@ -145,7 +182,10 @@ impl Target {
             Self::Agent => "agent",
             Self::Deliver => "deliver",
             Self::Done => "done",
+            Self::Call => "call",
+            Self::Answer => "answer",
             Self::Job => "job",
+            Self::Task => "task",
             Self::Retry => "retry",
             Self::Dead => "dead",
         }
@@ -161,7 +201,16 @@ mod tests {
     #[test]
     fn every_fixed_route_has_a_queue_of_its_own() {
         let queues: HashSet<_> = Route::fixed().map(|route| route.queue()).collect();
-        assert_eq!(queues.len(), 12);
-        assert_eq!(Route::fixed().count(), 12);
+        assert_eq!(queues.len(), 14);
+        assert_eq!(Route::fixed().count(), 14);
+    }
+
+    #[test]
+    fn an_answer_comes_to_the_runner_of_its_lane_through_an_exchange_of_its_own() {
+        for lane in Lane::ALL {
+            let (answer, run) = (Route::Answer(lane), Route::Process(lane.into()));
+            assert_eq!(answer.queue(), run.queue());
+            assert_ne!(answer.exchange(), run.exchange());
+        }
     }
 }

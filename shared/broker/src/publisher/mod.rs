@@ -1,6 +1,6 @@
 //! Publishing with confirms. A publish that was confirmed is in the broker; one that was not may be there all the same.
 //!
-//! Publishes to work queues are pipelined and not mandatory: the session has seen their queues. Job queues come and go, so
+//! Publishes to work queues are pipelined and not mandatory: the session has seen their queues. Queues of projects come and go, so
 //! each is looked at before it is used. Everything is retried until the deadline with the same message id; receivers drop
 //! what they have seen.
 
@@ -45,7 +45,7 @@ pub enum PublishError {
     /// not be delivered.
     #[error("not connected to the broker, or it takes no messages, or too many are in flight")]
     NotConnected,
-    /// There is no such job queue.
+    /// There is no such queue of a project.
     #[error("the queue does not exist")]
     NoSuchQueue,
     /// The body or a property is larger than what may be published.
@@ -266,12 +266,12 @@ impl Publisher {
         loop {
             let session = self.session().await;
             session.unblocked().await;
-            if flight.parcel.target == Target::Job {
+            if matches!(flight.parcel.target, Target::Job | Target::Task) {
                 match session.has_job_queue(flight.parcel.key.as_str()).await {
                     Ok(true) => {}
                     Ok(false) => return Err(PublishError::NoSuchQueue),
                     Err(error) => {
-                        tracing::debug!(%error, "could not look for a job queue");
+                        tracing::debug!(%error, "could not look for a queue of a project");
                         sleep(REFUSED_WAIT).await;
                         continue;
                     }

@@ -100,17 +100,19 @@ impl TopologyAdmin {
         .await
     }
 
-    /// Declares the job queue of a project.
+    /// Declares the queues of a project: jobs and tasks.
     pub async fn apply_job_queue(
         &self,
         workspace: &Name,
         project: &Name,
     ) -> Result<(), TopologyError> {
-        let (queue, bindings) = Topology::job_queue(&names::job_queue(workspace, project));
+        let queues = Topology::of_project(workspace, project);
         self.on_channel(async |link, channel| {
-            declare_queue(link, channel, &queue).await?;
-            for binding in &bindings {
-                bind(link, channel, binding).await?;
+            for (queue, bindings) in &queues {
+                declare_queue(link, channel, queue).await?;
+                for binding in bindings {
+                    bind(link, channel, binding).await?;
+                }
             }
             Ok(())
         })
@@ -143,13 +145,13 @@ impl TopologyAdmin {
         Ok(found)
     }
 
-    /// The fleet's queues with what is in them, job queues too.
+    /// The fleet's queues with what is in them, those of projects too.
     pub async fn show(&self) -> Result<Vec<QueueDepth>, TopologyError> {
         let ours: HashSet<&str> =
             self.topology.queues.iter().map(|queue| queue.name.as_str()).collect();
         let queues = self.management.queues(&self.vhost).await?;
         let ours = queues.into_iter().filter(|queue| {
-            ours.contains(queue.name.as_str()) || names::queue_label(&queue.name) == "jobs"
+            ours.contains(queue.name.as_str()) || names::is_of_project(&queue.name)
         });
         Ok(ours
             .map(|queue| QueueDepth {
@@ -188,8 +190,8 @@ impl TopologyAdmin {
                 Some(found) => differences.extend(self.diff_queue(found)),
             }
         }
-        let job_queues = there.iter().filter(|queue| names::queue_label(&queue.name) == "jobs");
-        differences.extend(job_queues.filter_map(|queue| self.diff_queue(queue)));
+        let of_projects = there.iter().filter(|queue| names::is_of_project(&queue.name));
+        differences.extend(of_projects.filter_map(|queue| self.diff_queue(queue)));
         Ok(differences)
     }
 

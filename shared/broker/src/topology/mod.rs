@@ -5,17 +5,19 @@
 
 mod admin;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
 use runfleet_domain::retry::Rung;
+use runfleet_domain::{Lane, Name};
 use serde_json::{Value, json};
 
 pub use admin::{QueueDepth, TopologyAdmin, TopologyError};
 
 use crate::names::{
-    self, DEAD_EXCHANGE, DEAD_JOBS, DEAD_UNREADABLE, JOB_EXCHANGE, RETURN_EXCHANGE,
+    self, ANSWER_EXCHANGE, DEAD_EXCHANGE, DEAD_JOBS, DEAD_TASKS, DEAD_UNREADABLE, JOB_EXCHANGE,
+    RETURN_EXCHANGE, TASK_EXCHANGE,
 };
 use crate::route::Route;
 
@@ -33,6 +35,9 @@ pub const DEAD_BYTES_MAX: u64 = 1 << 30;
 
 /// Messages that wait in the job queue of one project. The dispatcher's own limit is half of it.
 pub const JOBS_LENGTH_MAX: u32 = 20_000;
+
+/// Messages that wait in the task queue of one project. A full one refuses: the attempt that was to be asked for has failed.
+pub const TASKS_LENGTH_MAX: u32 = 20_000;
 
 /// Returns of a message to its queue before the broker gives it up. A net under crash loops, far above what restarts of
 /// workers cause; before 4.0 every return counts.
@@ -105,7 +110,7 @@ pub struct PolicySpec {
     pub definition: BTreeMap<String, Value>,
 }
 
-/// Everything the fleet needs in a virtual host, but the job queues of projects.
+/// Everything the fleet needs in a virtual host, but the queues of projects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     /// The exchanges.
@@ -132,7 +137,9 @@ impl Topology {
             bindings: vec![],
             policies: policies(&delay),
         };
-        for exchange in [DEAD_EXCHANGE, RETURN_EXCHANGE, JOB_EXCHANGE] {
+        for exchange in
+            [DEAD_EXCHANGE, RETURN_EXCHANGE, JOB_EXCHANGE, TASK_EXCHANGE, ANSWER_EXCHANGE]
+        {
             topology.exchange(exchange, Kind::Direct);
         }
         for route in Route::fixed() {
@@ -141,6 +148,10 @@ impl Topology {
             topology.queue(&queue, &[(route.exchange(), &queue), (RETURN_EXCHANGE, &queue)]);
             topology.queue(&names::dead_queue(&queue), &[(DEAD_EXCHANGE, &queue)]);
         }
+        for route in Lane::ALL.map(Route::Answer) {
+            topology.bind(route.exchange(), &route.queue());
+        }
+        topology.queue(DEAD_TASKS, &[(DEAD_EXCHANGE, "tasks")]);
         topology.queue(DEAD_JOBS, &[(DEAD_EXCHANGE, "jobs"), (RETURN_EXCHANGE, DEAD_JOBS)]);
         topology.queue(DEAD_UNREADABLE, &[(DEAD_EXCHANGE, "unreadable")]);
         for rung in Rung::ALL {
@@ -166,7 +177,7 @@ impl Topology {
         let mut found = Vec::new();
         for route in routes {
             found.push(Object::Exchange(route.exchange().to_owned()));
-            if !matches!(route, Route::Job { .. }) {
+            if !route.is_of_project() {
                 found.push(Object::Queue(route.queue().into_owned()));
             }
         }
@@ -185,19 +196,28 @@ impl Topology {
         found
     }
 
-    /// The job queue of a project with its bindings.
-    pub fn job_queue(queue: &str) -> (QueueSpec, [BindingSpec; 2]) {
-        let bindings = [JOB_EXCHANGE, RETURN_EXCHANGE].map(|exchange| BindingSpec {
-            exchange: exchange.to_owned(),
-            queue: queue.to_owned(),
-            key: queue.to_owned(),
-        });
-        (QueueSpec { name: queue.to_owned() }, bindings)
+    /// The queues of a project with their bindings: jobs and tasks.
+    pub fn of_project(workspace: &Name, project: &Name) -> [(QueueSpec, [BindingSpec; 2]); 2] {
+        let (workspace, project) = (workspace.clone(), project.clone());
+        let routes = [
+            Route::Job { workspace: workspace.clone(), project: project.clone() },
+            Route::Task { workspace, project },
+        ];
+        routes.map(|route| {
+            let queue = route.queue();
+            let bindings =
+                [route.exchange(), RETURN_EXCHANGE].map(|exchange| binding(exchange, &queue));
+            (QueueSpec { name: queue.into_owned() }, bindings)
+        })
     }
 
     /// The policy of this name, to change a limit of it.
     pub fn policy_mut(&mut self, name: &str) -> Option<&mut PolicySpec> {
         self.policies.iter_mut().find(|policy| policy.name == name)
+    }
+
+    fn bind(&mut self, exchange: &str, queue: &str) {
+        self.bindings.push(binding(exchange, queue));
     }
 
     fn exchange(&mut self, name: &str, kind: Kind) {
@@ -215,10 +235,21 @@ impl Topology {
     }
 }
 
+/// A queue under its own name.
+fn binding(exchange: &str, queue: &str) -> BindingSpec {
+    BindingSpec { exchange: exchange.to_owned(), queue: queue.to_owned(), key: queue.to_owned() }
+}
+
 fn policies(delay: &impl Fn(Rung) -> Duration) -> Vec<PolicySpec> {
     let mut found = vec![
         policy("runfleet-work", work_pattern(), 10, parked(WORK_LENGTH_MAX, None)),
         policy("runfleet-jobs", r"^jobs\.".to_owned(), 20, parked(JOBS_LENGTH_MAX, Some("jobs"))),
+        policy(
+            "runfleet-tasks",
+            r"^tasks\.".to_owned(),
+            25,
+            parked(TASKS_LENGTH_MAX, Some("tasks")),
+        ),
         policy("runfleet-dead", r"^dead\.".to_owned(), 30, dead()),
     ];
     for (rung, priority) in Rung::ALL.into_iter().zip(40..) {
@@ -249,8 +280,9 @@ fn work_pattern() -> String {
     let mut workers: Vec<_> = Route::fixed()
         .filter_map(|route| route.queue().split_once('.').map(|(worker, _)| worker.to_owned()))
         .collect();
-    workers.dedup();
-    format!(r"^({})\.(interactive|backfill|quarantine)$", workers.join("|"))
+    let mut known = HashSet::new();
+    workers.retain(|worker| known.insert(worker.clone()));
+    format!(r"^({})\.(interactive|backfill|quarantine|calls|calls-backfill)$", workers.join("|"))
 }
 
 /// Messages that the broker gives up go to the parking queue, and none is lost on the way: that needs a refusing queue.
@@ -283,8 +315,6 @@ fn dead() -> BTreeMap<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
 
     #[test]
@@ -319,8 +349,36 @@ mod tests {
     fn the_work_policy_names_the_five_workers() {
         assert_eq!(
             work_pattern(),
-            r"^(start-intake|process-runner|agent-runner|delivery|completion-dispatcher)\.(interactive|backfill|quarantine)$"
+            r"^(start-intake|process-runner|agent-runner|delivery|completion-dispatcher)\.(interactive|backfill|quarantine|calls|calls-backfill)$"
         );
+    }
+
+    #[test]
+    fn answers_reach_both_lanes_of_the_runner_and_nothing_else() {
+        let topology = Topology::standard();
+        let mut queues: Vec<_> = topology
+            .bindings
+            .iter()
+            .filter(|binding| binding.exchange == ANSWER_EXCHANGE)
+            .map(|binding| (binding.queue.as_str(), binding.key.as_str()))
+            .collect();
+        queues.sort_unstable();
+        let lanes = ["process-runner.backfill", "process-runner.interactive"];
+        assert_eq!(queues, lanes.map(|queue| (queue, queue)));
+    }
+
+    #[test]
+    fn a_project_has_a_queue_for_jobs_and_one_for_tasks() {
+        let [jobs, tasks] =
+            Topology::of_project(&"acme".parse().unwrap(), &"shop".parse().unwrap());
+        assert_eq!(
+            (jobs.0.name.as_str(), tasks.0.name.as_str()),
+            ("jobs.acme.shop", "tasks.acme.shop")
+        );
+        for ((queue, bindings), exchange) in [(jobs, JOB_EXCHANGE), (tasks, TASK_EXCHANGE)] {
+            let wanted = [exchange, RETURN_EXCHANGE].map(|exchange| binding(exchange, &queue.name));
+            assert_eq!(bindings, wanted);
+        }
     }
 
     #[test]

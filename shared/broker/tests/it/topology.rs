@@ -26,7 +26,7 @@ async fn the_whole_topology_is_declared_twice_without_harm_and_every_difference_
     // At once, although the statistics of the broker know these queues only seconds later.
     assert_eq!(admin.diff().await.unwrap(), [""; 0]);
     let shown = admin.show().await.unwrap();
-    assert_eq!(shown.len(), fixture.topology.queues.len() + 1);
+    assert_eq!(shown.len(), fixture.topology.queues.len() + 2);
 
     let (_connection, channel) = fixture.raw().await;
     channel.queue_delete("retry.2m".into(), QueueDeleteOptions::default()).await.unwrap();
@@ -142,4 +142,73 @@ async fn a_worker_without_the_right_to_declare_connects_publishes_retries_and_pa
     running.stop().await;
     broker.close().await;
     management.delete_user(&user).await.unwrap();
+}
+
+fn task(project: &str) -> Route {
+    Route::Task { workspace: "acme".parse().unwrap(), project: project.parse().unwrap() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_takes_the_tasks_of_its_project_answers_them_and_can_wake_no_run() {
+    let runner = "process-runner.interactive";
+    let fixture = Fixture::new(&[runner, "tasks"]).await;
+    fixture
+        .admin()
+        .apply_job_queue(&"acme".parse().unwrap(), &"shop".parse().unwrap())
+        .await
+        .unwrap();
+    let (user, management) = (format!("host-{}", fixture.vhost), &fixture.management);
+    management.put_user(&user, &SecretString::from("pass")).await.unwrap();
+    let rights = ["^$", r"^(x\.answers|x\.retry\..*|x\.dead)$", r"^(jobs|tasks)\.acme\.shop$"];
+    management.put_permissions(&fixture.vhost, &user, rights).await.unwrap();
+    let mut config = fixture.config();
+    let address = fixture.address();
+    config.urls = SecretString::from(format!("amqp://{user}:pass@{address}/{}", fixture.vhost));
+    config.confirm_timeout = std::time::Duration::from_secs(1);
+    let host = Broker::start(config, &fixture.registry).unwrap();
+    assert!(host.wait_connected(BOUND).await);
+    let publisher = host.publisher();
+    let running = consume(&host, lane("tasks.acme.shop", 2), BOUND, move |message| {
+        let publisher = publisher.clone();
+        async move {
+            let id = format!("answer:{}", message.message_id);
+            publish(&publisher, &Route::Answer(Lane::Interactive), &id).await;
+            Ok(Verdict::Done)
+        }
+    });
+    let properties = lapin::BasicProperties::default().with_type("note.v1".into());
+    let properties = properties.with_message_id("t1".into());
+    fixture.publish_raw("tasks.acme.shop", properties, b"{\"text\":\"hello\"}").await;
+    let answer = fixture.take(runner).await;
+    assert_eq!(answer.properties.message_id().as_ref().unwrap().as_str(), "answer:t1");
+    let line = Route::Process(Lane::Interactive.into());
+    let forbidden = host.publisher().publish(&line, note("no")).await;
+    assert_eq!(forbidden, Err(PublishError::NotConfirmed));
+    running.stop().await;
+    host.close().await;
+    management.delete_user(&user).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_of_a_project_without_a_queue_is_reported_and_a_full_queue_refuses() {
+    let length = |topology: &mut Topology| {
+        let policy = topology.policy_mut("runfleet-tasks").unwrap();
+        policy.definition.insert("max-length".to_owned(), 2.into());
+    };
+    let fixture = Fixture::with(&["tasks"], length).await;
+    fixture
+        .admin()
+        .apply_job_queue(&"acme".parse().unwrap(), &"shop".parse().unwrap())
+        .await
+        .unwrap();
+    let broker = fixture.broker().await;
+    let publisher = broker.publisher();
+    assert_eq!(publisher.publish(&task("gone"), note("t")).await, Err(PublishError::NoSuchQueue));
+    let within = std::time::Duration::from_millis(400);
+    let mut refused = 0;
+    for number in 0..8 {
+        let done = publisher.publish_within(&task("shop"), note(&number.to_string()), within).await;
+        refused += u32::from(done == Err(PublishError::Refused));
+    }
+    assert!((3..=6).contains(&refused), "{refused}");
 }
