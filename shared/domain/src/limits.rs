@@ -159,11 +159,38 @@ pub const LEASE: Duration = Duration::from_mins(1);
 /// Events that may wait for one run.
 pub const INBOX_EVENTS_MAX: u32 = 1_000;
 
-/// Size of one event that waits for a run, in bytes.
-pub const INBOX_EVENT_BYTES_MAX: usize = 65_536;
+/// Size of one event that waits for a run, in bytes: 64 KiB of variables fit, with what is written around them.
+pub const INBOX_EVENT_BYTES_MAX: usize = 66_560;
 
 /// Size of the stored position of a run, in bytes.
 pub const CHECKPOINT_BYTES_MAX: usize = 262_144;
+
+/// Name of a BPMN message or signal, and correlation key of a message, in bytes.
+pub const EVENT_NAME_BYTES_MAX: usize = 256;
+
+/// Variables that a message or signal brings, in bytes of the JSON text.
+pub const EVENT_VARIABLES_BYTES_MAX: usize = 65_536;
+
+/// Messages and signals that one run waits for at the same time.
+pub const RUN_WAITS_MAX: usize = 1_000;
+
+/// Children of one run that have not ended.
+pub const RUN_CHILDREN_MAX: u32 = 1_000;
+
+/// Entries in the history of a run; the oldest are dropped.
+pub const RUN_HISTORY_MAX: usize = 1_000;
+
+/// One entry in the history of a run, in bytes.
+pub const HISTORY_ENTRY_BYTES_MAX: usize = 512;
+
+/// How long a message that nobody waits for may be kept for who comes later.
+pub const MESSAGE_TTL_MAX: Duration = Duration::from_hours(7 * 24);
+
+/// Kept messages of one name and correlation key.
+pub const MESSAGES_KEPT_OF_KEY_MAX: u32 = 100;
+
+/// Kept messages of one project.
+pub const MESSAGES_KEPT_OF_PROJECT_MAX: u32 = 10_000;
 
 /// Steps of a Process in one delivery of its message.
 pub const SLICE_STEPS: u32 = 1_000;

@@ -17,7 +17,7 @@ pub const DUE_AT_ONCE_MAX: u32 = 100;
 /// Something that is overdue, with all that it takes to publish its message again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Due {
-    /// A run wants to be looked at.
+    /// A run wants to be looked at: it goes on, or it has ended before its children.
     Advance {
         /// The run.
         run_id: RunId,

@@ -1,15 +1,17 @@
 //! Holding a run for the time of a lease: claim, renew, checkpoint. Every write of a holder carries its fence.
 
-use runfleet_domain::limits::CHECKPOINT_BYTES_MAX;
+use runfleet_domain::limits::{CHECKPOINT_BYTES_MAX, MESSAGE_ID_MEMORY, RUN_HISTORY_MAX};
 use runfleet_domain::{MessageId, RunId, RunState};
 
 use crate::error::StoreError;
-use crate::inbox::{EVENTS_AT_ONCE, EVENTS_BYTES_AT_ONCE, Event};
+use crate::history::newest;
+use crate::inbox::{EVENTS_AT_ONCE, EVENTS_BYTES_AT_ONCE, Event, SEEN_MAX};
 use crate::keys::AlarmSet;
 use crate::metrics::Operation;
 use crate::record::{RUN, RUN_VERSION, RunRecord};
 use crate::reply::Reply;
 use crate::store::{Args, Store, call_token, check_size};
+use crate::waits::Waits;
 
 /// How a run is claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,6 +83,29 @@ pub struct Checkpoint<'a> {
     pub wake: Wake,
     /// Events that are in the position now, and leave the inbox.
     pub consumed: &'a [MessageId],
+    /// What has happened since the last checkpoint, oldest first. Each entry has at most 512 bytes; of more than 1,000 only the
+    /// newest are kept.
+    pub history: &'a [&'a str],
+    /// Everything that the run waits for from now on; none when that stays as it is. A message that is kept for a new
+    /// subscription is in the inbox at once.
+    pub waits: Option<&'a Waits<'a>>,
+    /// Incidents that are open.
+    pub incidents: u32,
+}
+
+impl<'a> Checkpoint<'a> {
+    /// The position alone: the lease is kept, no event is used, what the run waits for stays as it is, and no incident is open.
+    pub const fn new(position: &'a str) -> Self {
+        Self {
+            position,
+            release: false,
+            wake: Wake::Now,
+            consumed: &[],
+            history: &[],
+            waits: None,
+            incidents: 0,
+        }
+    }
 }
 
 /// What became of a checkpoint.
@@ -162,29 +187,21 @@ impl Store {
     ) -> Result<Saved, StoreError> {
         check_size(Some(checkpoint.position), CHECKPOINT_BYTES_MAX, "the position is too large")?;
         let keys = self.keys();
-        let names = [
+        let mut names = vec![
             keys.run(run),
             keys.alarms(run.shard(), AlarmSet::from(run.kind())),
             keys.inbox(run),
             keys.events(run),
+            keys.seen(run),
+            keys.history(run),
+            keys.incidents(run.shard()),
         ];
-        let wake = match checkpoint.wake {
-            Wake::Now => "now".to_owned(),
-            Wake::At(at_ms) => at_ms.to_string(),
-            Wake::Never => "never".to_owned(),
-        };
-        let args = Args::default()
-            .with(run)
-            .with(fence)
-            .with(call_token())
-            .with(checkpoint.position)
-            .flag(checkpoint.release)
-            .with(wake)
-            .millis(self.inner.timings.lease)
-            .millis(self.inner.timings.alarm_unclaimed)
-            .with(EVENTS_AT_ONCE)
-            .with(EVENTS_BYTES_AT_ONCE);
-        let args = checkpoint.consumed.iter().fold(args, Args::with);
+        names.extend(
+            checkpoint
+                .waits
+                .map(|waits| keys.kept_of_project(run.shard(), waits.workspace, waits.project)),
+        );
+        let args = self.checkpoint_args(run, fence, checkpoint)?;
         let lua = &self.scripts().run_checkpoint;
         let value = self.run_script(Operation::CheckpointRun, lua, &names, args).await?;
         let (tag, mut reply) = Reply::open("run_checkpoint", value)?;
@@ -196,5 +213,40 @@ impl Store {
             }
             _ => reply.unknown(),
         }
+    }
+
+    fn checkpoint_args(
+        &self,
+        run: RunId,
+        fence: u64,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Args, StoreError> {
+        let history = newest(checkpoint.history)?;
+        let waits = checkpoint.waits.map(|waits| waits.words(run)).transpose()?;
+        let wake = match checkpoint.wake {
+            Wake::Now => "now".to_owned(),
+            Wake::At(at_ms) => at_ms.to_string(),
+            Wake::Never => "never".to_owned(),
+        };
+        Ok(Args::default()
+            .with(run)
+            .with(fence)
+            .with(call_token())
+            .with(checkpoint.position)
+            .flag(checkpoint.release)
+            .with(wake)
+            .millis(self.inner.timings.lease)
+            .millis(self.inner.timings.alarm_unclaimed)
+            .with(EVENTS_AT_ONCE)
+            .with(EVENTS_BYTES_AT_ONCE)
+            .with(checkpoint.incidents)
+            .with(RUN_HISTORY_MAX)
+            .millis(MESSAGE_ID_MEMORY)
+            .with(SEEN_MAX)
+            .with(history.len())
+            .with(waits.as_ref().map_or(String::new(), |words| words.len().to_string()))
+            .all(history)
+            .all(waits.unwrap_or_default())
+            .all(checkpoint.consumed))
     }
 }

@@ -1,13 +1,19 @@
 //! Ending runs. Whoever ends a run first wins.
 
-use runfleet_domain::limits::{BODY_BYTES_MAX, RETENTION, RETENTION_MARGIN};
+use runfleet_domain::limits::{
+    BODY_BYTES_MAX, MESSAGE_ID_MEMORY, PROCESS_OUTPUT_BYTES_MAX, RETENTION, RETENTION_MARGIN,
+    RUN_HISTORY_MAX,
+};
 use runfleet_domain::{Name, RunId, RunKind, RunState};
 
 use crate::error::StoreError;
+use crate::history::newest;
+use crate::inbox::{SEEN_MAX, Woken};
 use crate::keys::AlarmSet;
 use crate::metrics::Operation;
 use crate::record::{RUN, RunRecord};
 use crate::reply::Reply;
+use crate::runs::ALARM_WAKE;
 use crate::store::{Args, Store, call_token, check_size};
 
 /// How a run ends.
@@ -19,12 +25,15 @@ pub struct End<'a> {
     pub output: Option<&'a str>,
     /// Code and sentence of the error.
     pub error: Option<(&'a str, &'a str)>,
+    /// What has happened since the last checkpoint, oldest first. Each entry has at most 512 bytes; of more than 1,000 only the
+    /// newest are kept.
+    pub history: &'a [&'a str],
 }
 
 impl End<'_> {
     /// An end in `state` without output or error.
     pub fn plain(state: RunState) -> Self {
-        Self { state, output: None, error: None }
+        Self { state, output: None, error: None, history: &[] }
     }
 }
 
@@ -35,12 +44,19 @@ pub enum Finished {
     Finished {
         /// Whether its outcome has to be handed over now.
         outcome_wanted: bool,
+        /// Whether children of it have not ended. The caller ends them ([`Store::open_children`]); until they have ended the
+        /// run keeps an alarm.
+        children: bool,
+        /// The run that has called it and that has its end in its inbox now. The caller publishes the wake-up; the alarm of
+        /// that run stands in for it.
+        parent_to_wake: Option<Woken>,
     },
     /// The run is no longer the caller's. Only for a holder.
     Lost,
     /// The run has changed since it was seen, somebody has it, or an event waits. Only without a claim.
     Busy,
-    /// Somebody else has ended it.
+    /// Somebody else has ended it. What that has called for may not have been done: the record names the outcome, the parent
+    /// ([`RunRecord::parent`]) and whether there may be children ([`RunRecord::has_called`]).
     Ended(Box<RunRecord>),
     /// There is no such run.
     Missing,
@@ -132,14 +148,38 @@ impl Store {
             keys.inbox(run),
             keys.events(run),
             keys.seen(run),
+            keys.history(run),
+            keys.kids(run),
+            keys.incidents(run.shard()),
+            keys.alarms(run.shard(), AlarmSet::Process),
         ];
+        let lua = &self.scripts().run_end;
+        let args = self.end_args(run, right, end)?;
+        let value = self.run_script(operation, lua, &names, args).await?;
+        let (tag, mut reply) = Reply::open("run_end", value)?;
+        match tag.as_str() {
+            "missing" => Ok(Finished::Missing),
+            "lost" => Ok(Finished::Lost),
+            "busy" => Ok(Finished::Busy),
+            "ended" => Ok(Finished::Ended(Box::new(RunRecord::read(run, reply.fields(RUN)?)?))),
+            "finished" => Ok(Finished::Finished {
+                outcome_wanted: reply.flag()?,
+                children: reply.flag()?,
+                parent_to_wake: Woken::read_optional(&mut reply)?,
+            }),
+            _ => reply.unknown(),
+        }
+    }
+
+    fn end_args(&self, run: RunId, right: &Right<'_>, end: &End<'_>) -> Result<Args, StoreError> {
+        let history = newest(end.history)?;
         let (word, number) = match right {
             Right::Fence(fence) => ("fence", *fence),
             Right::Version(version) => ("version", *version),
             Right::Told(_) => ("version", UNTOUCHED),
             Right::Any => ("any", 0),
         };
-        let args = Args::default()
+        Ok(Args::default()
             .with(run)
             .with(word)
             .with(number)
@@ -149,20 +189,16 @@ impl Store {
             .millis(self.inner.timings.alarm_handover)
             .flag(keeps_output(run))
             .told(right)
+            .with(PROCESS_OUTPUT_BYTES_MAX)
+            .millis(ALARM_WAKE)
+            .millis(MESSAGE_ID_MEMORY)
+            .with(SEEN_MAX)
+            .with(RUN_HISTORY_MAX)
+            .with(history.len())
+            .all(history)
             .field_if("output", end.output)
             .field_if("error_code", end.error.map(|(code, _)| code))
-            .field_if("error_message", end.error.map(|(_, message)| message));
-        let lua = &self.scripts().run_end;
-        let value = self.run_script(operation, lua, &names, args).await?;
-        let (tag, mut reply) = Reply::open("run_end", value)?;
-        match tag.as_str() {
-            "missing" => Ok(Finished::Missing),
-            "lost" => Ok(Finished::Lost),
-            "busy" => Ok(Finished::Busy),
-            "ended" => Ok(Finished::Ended(Box::new(RunRecord::read(run, reply.fields(RUN)?)?))),
-            "finished" => Ok(Finished::Finished { outcome_wanted: reply.flag()? }),
-            _ => reply.unknown(),
-        }
+            .field_if("error_message", end.error.map(|(_, message)| message)))
     }
 }
 

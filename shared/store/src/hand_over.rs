@@ -85,6 +85,8 @@ impl Store {
             keys.job(job),
             keys.jobs(run.shard(), &jobs_ref),
             keys.alarms(run.shard(), AlarmSet::Done),
+            keys.history(run),
+            keys.kids(run),
         ];
         let (reason, job_hops) = match outcome.verdict {
             HandOverVerdict::Deliver { job_hops } => ("", job_hops),

@@ -1,7 +1,7 @@
 //! The inbox of a run: events that carry data wait in the ledger, not in a message.
 
 use runfleet_domain::limits::{INBOX_EVENT_BYTES_MAX, INBOX_EVENTS_MAX, MESSAGE_ID_MEMORY};
-use runfleet_domain::{MessageId, RunId};
+use runfleet_domain::{Lane, MessageId, RunId};
 
 use crate::error::StoreError;
 use crate::keys::AlarmSet;
@@ -17,7 +17,7 @@ pub const EVENTS_AT_ONCE: u32 = 100;
 pub const EVENTS_BYTES_AT_ONCE: usize = 1_048_576;
 
 /// Event ids that one run remembers.
-const SEEN_MAX: u32 = 10_000;
+pub(crate) const SEEN_MAX: u32 = 10_000;
 
 /// Something that has happened to a run and that it has not dealt with yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +41,50 @@ impl Event {
     }
 }
 
+/// A run that has got something, with all that its wake-up message needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Woken {
+    /// The run.
+    pub run_id: RunId,
+    /// Its lane.
+    pub lane: Lane,
+    /// W3C trace context of its start.
+    pub traceparent: Option<String>,
+}
+
+impl Woken {
+    /// The next three items of `reply`.
+    pub(crate) fn read(reply: &mut Reply) -> Result<Self, StoreError> {
+        Ok(Self {
+            run_id: reply.parsed()?,
+            lane: reply.word(Lane::from_word)?,
+            traceparent: reply.optional()?,
+        })
+    }
+
+    /// The same; none when there is no id.
+    pub(crate) fn read_optional(reply: &mut Reply) -> Result<Option<Self>, StoreError> {
+        let Some(run_id) = reply.optional()? else { return Ok(None) };
+        let lane = reply.word(Lane::from_word)?;
+        Ok(Some(Self { run_id, lane, traceparent: reply.optional()? }))
+    }
+
+    /// The next item of `reply`: a list of all three in turn.
+    pub(crate) fn read_all(reply: &mut Reply) -> Result<Vec<Self>, StoreError> {
+        let corrupt = || StoreError::Corrupt { kind: "woken", field: "run" };
+        let mut texts = reply.texts()?.into_iter();
+        let mut woken = Vec::with_capacity(texts.len() / 3);
+        while let (Some(id), Some(lane), Some(trace)) = (texts.next(), texts.next(), texts.next()) {
+            woken.push(Self {
+                run_id: id.parse().map_err(|_| corrupt())?,
+                lane: Lane::from_word(&lane).ok_or_else(corrupt)?,
+                traceparent: Some(trace).filter(|trace| !trace.is_empty()),
+            });
+        }
+        Ok(woken)
+    }
+}
+
 /// What became of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
@@ -57,7 +101,7 @@ pub enum Appended {
 }
 
 impl Store {
-    /// Puts an event into the inbox of a run, once per id. `body` has at most 64 KiB.
+    /// Puts an event into the inbox of a run, once per id. `body` has at most 65 KiB.
     pub async fn append_event(
         &self,
         run: RunId,

@@ -2,11 +2,19 @@
 //!
 //! A key is `<namespace>:{s<shard>}:<kind>:…`. The part in braces is the hash tag: all keys of a shard are in one slot, so
 //! one script can touch a run, its counters and its alarm. Names of a caller's choice come last, so that no character in
-//! them can make two names equal or move a key to another slot. What the scripts put together themselves is only
-//! `run:<id>`, `job:<id>` and a suffix that a record holds (`key_ref`, `jobs_ref`), always under the prefix of the shard.
+//! them can make two names equal or move a key to another slot. Names and correlation keys of messages and signals, which may
+//! have any characters, are in keys as a digest only. What the scripts put together themselves is only a kind with the id of a
+//! run or job (`run`, `inbox`, `events`, `seen`, `kids`, `job`), a kind with a digest that a record holds or Rust has made
+//! (`wait`, `signal`, `kept`, `bodies`), and a suffix that a record holds (`key_ref`, `jobs_ref`), always under the prefix of
+//! the shard.
 //!
-//! Lifetimes: a run, its idempotency key and its job have none until they end; `msg`, `calls`, `day`, `batch`, `batchids` and
-//! `revoked` keys have one from the start; inboxes go with their run; catalogs and definitions stay until they are replaced.
+//! Lifetimes: a run, its history, its idempotency key and its job have none until they end; `msg`, `calls`, `day`, `batch`,
+//! `batchids`, `revoked`, `sent` and what is kept of messages have one from the start; inboxes and waits go with their run;
+//! the children of a run go one by one as they end; catalogs and definitions stay until they are replaced.
+
+use std::fmt::Write;
+
+use sha2::{Digest as _, Sha256};
 
 use runfleet_domain::{IdempotencyKey, JobId, MessageId, Name, RunId, RunKind, Shard};
 
@@ -41,6 +49,33 @@ impl From<RunKind> for AlarmSet {
             RunKind::Process => Self::Process,
             RunKind::Agent => Self::Agent,
         }
+    }
+}
+
+/// Stands for texts of a caller's choice in the names of keys and events: 128 bits in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Digest(String);
+
+impl Digest {
+    /// Of a list of texts; where one ends and the next begins counts too.
+    pub(crate) fn of(texts: &[&str]) -> Self {
+        let mut hash = Sha256::new();
+        for text in texts {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text);
+        }
+        let mut hex = String::with_capacity(32);
+        for byte in hash.finalize().iter().take(16) {
+            // Writing to a text cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+        }
+        Self(hex)
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -82,6 +117,51 @@ impl Keys {
     /// Sorted set: ids of the events that a run has ever got, by the time they came.
     pub(crate) fn seen(&self, run: RunId) -> String {
         self.at(run.shard(), &format!("seen:{run}"))
+    }
+
+    /// List: what has happened in a run, oldest first.
+    pub(crate) fn history(&self, run: RunId) -> String {
+        self.at(run.shard(), &format!("hist:{run}"))
+    }
+
+    /// Sorted set: the children of a run that have not ended, by the instance that has called them.
+    pub(crate) fn kids(&self, run: RunId) -> String {
+        self.at(run.shard(), &format!("kids:{run}"))
+    }
+
+    /// Sorted set: the runs with an open incident, by the time since which they have had one.
+    pub(crate) fn incidents(&self, shard: Shard) -> String {
+        self.at(shard, "incidents")
+    }
+
+    /// Sorted set: subscriptions to the messages of one name and correlation key in a project, oldest first.
+    pub(crate) fn wait(&self, shard: Shard, digest: &Digest) -> String {
+        self.at(shard, &format!("wait:{digest}"))
+    }
+
+    /// Sorted set: runs that wait for a signal.
+    pub(crate) fn signal(&self, shard: Shard, digest: &Digest) -> String {
+        self.at(shard, &format!("signal:{digest}"))
+    }
+
+    /// Sorted set: the messages that are kept of one name and correlation key, oldest first.
+    pub(crate) fn kept(&self, shard: Shard, digest: &Digest) -> String {
+        self.at(shard, &format!("kept:{digest}"))
+    }
+
+    /// Hash: the variables of the messages that are kept of one name and correlation key.
+    pub(crate) fn bodies(&self, shard: Shard, digest: &Digest) -> String {
+        self.at(shard, &format!("bodies:{digest}"))
+    }
+
+    /// Sorted set: all messages that are kept of a project, by the time at which they are no longer good.
+    pub(crate) fn kept_of_project(&self, shard: Shard, workspace: &Name, project: &Name) -> String {
+        self.at(shard, &format!("keptall:{workspace}:{project}"))
+    }
+
+    /// String: what became of a message with a certain id.
+    pub(crate) fn sent(&self, shard: Shard, digest: &Digest) -> String {
+        self.at(shard, &format!("sent:{digest}"))
     }
 
     /// What comes after the prefix of the shard in the name of an idempotency key; the run remembers it.
@@ -234,10 +314,21 @@ mod tests {
             keys.catalog(&workspace),
             keys.definition(&workspace, &project, 7),
             keys.skew(shard),
+            keys.incidents(shard),
+            keys.wait(shard, &Digest::of(&["}:{s00}:x"])),
+            keys.kept_of_project(shard, &workspace, &project),
         ];
         for name in names {
             assert!(name.starts_with("fleet:{s15}:"), "{name}");
         }
+    }
+
+    #[test]
+    fn a_digest_never_changes_and_tells_texts_apart() {
+        let digest = Digest::of(&["message", "acme", "crm", "paid", "7"]);
+        assert_eq!(digest.to_string(), "a7e6f194169e859613a99b0fe6cb3c95");
+        assert_ne!(Digest::of(&["ab", "c"]), Digest::of(&["a", "bc"]));
+        assert_ne!(Digest::of(&["a", ""]), Digest::of(&["a"]));
     }
 
     #[test]

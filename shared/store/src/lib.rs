@@ -4,6 +4,7 @@ mod alarms;
 mod batch;
 mod call;
 mod catalog;
+mod children;
 mod claim;
 mod config;
 mod days;
@@ -13,11 +14,13 @@ mod finish;
 mod get;
 mod hand_over;
 mod held_key;
+mod history;
 mod inbox;
 mod job_record;
 mod jobs;
 mod keys;
 mod link;
+mod messages;
 mod metrics;
 mod record;
 mod reply;
@@ -27,6 +30,7 @@ mod start;
 mod store;
 mod upkeep;
 mod url;
+mod waits;
 
 pub use alarms::{AlarmCount, DUE_AT_ONCE_MAX, Due};
 pub use batch::{BATCH_REVOKED_MAX, BatchProgress};
@@ -34,6 +38,7 @@ pub use catalog::{
     CATALOG_BYTES_MAX, CatalogChanges, CatalogPut, DEFINITION_BYTES_MAX, DEFINITIONS_MAX,
     Definition, StoredCatalog,
 };
+pub use children::{Child, ChildStarted, StartChild};
 pub use claim::{Checkpoint, Claim, Claimed, Renewed, Saved, Wake};
 pub use config::{CONNECTIONS_MAX, NAMESPACE_CHARS_MAX, StoreConfig, Timings};
 pub use days::DayStarts;
@@ -43,11 +48,15 @@ pub use finish::{End, Finished, Told};
 pub use get::{GetRun, Got};
 pub use hand_over::{HandOver, HandOverVerdict, HandedOver};
 pub use held_key::HeldKey;
-pub use inbox::{Appended, EVENTS_AT_ONCE, EVENTS_BYTES_AT_ONCE, Event};
+pub use inbox::{Appended, EVENTS_AT_ONCE, EVENTS_BYTES_AT_ONCE, Event, Woken};
 pub use job_record::{JOB_VERSION, JobRecord, JobState};
 pub use jobs::{JobFinished, JobRetried};
 pub use keys::AlarmSet;
-pub use record::{OutcomeState, RUN_VERSION, RunError, RunRecord};
+pub use messages::{
+    Broadcast, BroadcastSignal, PublishMessage, Published, SIGNAL_RUNS_AT_ONCE_MAX,
+};
+pub use record::{OutcomeState, Parent, RUN_VERSION, RunError, RunRecord};
 pub use runs::{Paused, RunExplained};
 pub use start::{OutcomeJob, StartRun, Started, Verdict};
 pub use store::Store;
+pub use waits::{Wait, Waits};

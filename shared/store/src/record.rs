@@ -65,6 +65,22 @@ impl RunError {
     }
 }
 
+/// The run that has called another one, and where in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parent {
+    /// The run.
+    pub run_id: RunId,
+    /// The instance in it.
+    pub instance: u64,
+}
+
+impl Parent {
+    fn read(fields: &mut Fields) -> Result<Option<Self>, StoreError> {
+        let Some(run_id) = fields.maybe("parent")? else { return Ok(None) };
+        Ok(Some(Self { run_id, instance: fields.must("parent_instance")? }))
+    }
+}
+
 /// Everything that the ledger holds about one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRecord {
@@ -134,6 +150,14 @@ pub struct RunRecord {
     pub finished_at_ms: Option<u64>,
     /// How often its alarm has gone off since it last got further.
     pub alarm_tries: u32,
+    /// The run that has called it. Lane and trace context are those of the parent.
+    pub parent: Option<Parent>,
+    /// Whether it has called runs, so that some may be open: see [`crate::Store::open_children`].
+    pub has_called: bool,
+    /// Messages and signals that it waits for, those included that have come and that it has not dealt with.
+    pub waits: usize,
+    /// Incidents that are open.
+    pub incidents: u32,
 }
 
 impl RunRecord {
@@ -180,6 +204,10 @@ impl RunRecord {
             started_at_ms: fields.maybe("started_at")?,
             finished_at_ms: fields.maybe("finished_at")?,
             alarm_tries: fields.or("tries", 0)?,
+            parent: Parent::read(fields)?,
+            has_called: fields.text("kids").is_some(),
+            waits: fields.text("waits").map_or(0, |waits| waits.split_whitespace().count()),
+            incidents: fields.or("incidents", 0)?,
         })
     }
 }
@@ -240,6 +268,10 @@ mod tests {
             started_at_ms: Some(1_764_468_000_500),
             finished_at_ms: None,
             alarm_tries: 0,
+            parent: None,
+            has_called: false,
+            waits: 0,
+            incidents: 0,
         };
         assert_eq!(run, expected);
     }
@@ -252,6 +284,14 @@ mod tests {
         assert_eq!(run.outcome, OutcomeState::Dropped(DropReason::NoHopsLeft));
         assert_eq!((run.key, run.user, run.crashes), (None, None, 0));
         assert_eq!(run.finished_at_ms, Some(1_764_468_001_000));
+    }
+
+    #[test]
+    fn a_called_run_that_waits_is_read() {
+        let run = read(include_str!("../golden/run_v1_child.txt")).unwrap();
+        let run_id = "PI1501KC5Q8A9B2C3D4E5F6G7H8J9J".parse().unwrap();
+        assert_eq!(run.parent, Some(Parent { run_id, instance: 12 }));
+        assert_eq!((run.has_called, run.waits, run.incidents), (true, 2, 1));
     }
 
     #[test]

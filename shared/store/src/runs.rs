@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use redis::Value;
-use runfleet_domain::{RunId, RunState};
+use runfleet_domain::{RunId, RunState, Shard};
 
 use crate::error::StoreError;
 use crate::keys::AlarmSet;
 use crate::metrics::Operation;
 use crate::record::{RUN, RunRecord};
-use crate::reply::{Fields, Reply};
+use crate::reply::{Fields, Reply, text};
 use crate::store::{Args, Store};
 
 /// A run that has been given something to do, with the message that says so on its way, is woken after this in any case.
@@ -28,6 +28,12 @@ pub struct RunExplained {
     pub now_ms: u64,
     /// When the record will disappear; none while it is needed.
     pub expires_in: Option<Duration>,
+    /// Runs that it has called and that have not ended.
+    pub children: u64,
+    /// Messages and signals that it waits for, as in the record.
+    pub waits: usize,
+    /// Incidents that are open, as in the record.
+    pub incidents: u32,
 }
 
 /// What became of the wish to hold a run or to let it go on.
@@ -63,6 +69,7 @@ impl Store {
             keys.alarms(run.shard(), AlarmSet::from(run.kind())),
             keys.alarms(run.shard(), AlarmSet::Done),
             keys.inbox(run),
+            keys.kids(run),
         ];
         let args = Args::default().with(run);
         let lua = &self.scripts().run_explain;
@@ -70,15 +77,33 @@ impl Store {
         let (tag, mut reply) = Reply::open("run_explain", value)?;
         match tag.as_str() {
             "missing" => Ok(None),
-            "run" => Ok(Some(RunExplained {
-                record: RunRecord::read(run, reply.fields(RUN)?)?,
-                alarm_at_ms: reply.optional()?,
-                inbox_events: reply.parsed()?,
-                now_ms: reply.parsed()?,
-                expires_in: u64::try_from(reply.parsed::<i64>()?).ok().map(Duration::from_millis),
-            })),
+            "run" => {
+                let record = RunRecord::read(run, reply.fields(RUN)?)?;
+                Ok(Some(RunExplained {
+                    alarm_at_ms: reply.optional()?,
+                    inbox_events: reply.parsed()?,
+                    now_ms: reply.parsed()?,
+                    expires_in: u64::try_from(reply.parsed::<i64>()?)
+                        .ok()
+                        .map(Duration::from_millis),
+                    children: reply.parsed()?,
+                    waits: record.waits,
+                    incidents: record.incidents,
+                    record,
+                }))
+            }
             _ => reply.unknown(),
         }
+    }
+
+    /// How many runs of a shard have an open incident.
+    pub async fn count_incidents(&self, shard: Shard) -> Result<u64, StoreError> {
+        let mut command = redis::cmd("ZCARD");
+        command.arg(self.keys().incidents(shard));
+        let answer = self.run_command(Operation::CountIncidents, command).await?;
+        text(answer)
+            .and_then(|count| count.parse().ok())
+            .ok_or(StoreError::Corrupt { kind: "incidents", field: "answer" })
     }
 
     /// Holds a run: nobody can claim it, and whoever has it loses it.

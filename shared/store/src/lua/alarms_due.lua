@@ -2,9 +2,9 @@
 -- Takes what is due: each is told once and put ahead, twice as far each time.
 --
 -- KEYS[1]  alarms   sorted set
--- Reads and changes the undeclared hashes `run:<id>` and `job:<id>` of the members; same slot.
+-- Reads and changes the undeclared hashes `run:<id>` and `job:<id>` of the members, and reads `kids:<id>`; same slot.
 -- ARGV[1]  most members   ARGV[2]  first distance ms   ARGV[3]  longest distance ms
--- ARGV[4]  1 when the set holds what is done, 0 when it holds runs that go on
+-- ARGV[4]  1 when the set holds what is done, 0 when it holds runs that go on, or have ended before their children
 --
 -- Returns a list of {"advance", run, lane, trace or "", 1 when its holder was cut off, 1 when it is paused},
 -- {"outcome", run, workspace, project, job key, hops, chain, lane, trace or ""} and {"job", job, record}.
@@ -14,7 +14,7 @@ local due, told, gone = {}, {}, {}
 for _, id in ipairs(redis.call("ZRANGEBYSCORE", KEYS[1], "-inf", int(now), "LIMIT", 0, tonumber(ARGV[1]))) do
   local kind = string.sub(id, 1, 2) == "JB" and "job:" or "run:"
   local key = PREFIX .. kind .. id
-  local item = redis.call("HMGET", key, "state", "outcome", "tries", "lane", "trace", "lease_until")
+  local item = redis.call("HMGET", key, "state", "outcome", "tries", "lane", "trace", "lease_until", "kids")
   local state, pending_outcome = item[1], item[2] == "PENDING"
   local entry
   if not state then
@@ -25,7 +25,7 @@ for _, id in ipairs(redis.call("ZRANGEBYSCORE", KEYS[1], "-inf", int(now), "LIMI
     local told_of = redis.call("HMGET", key, "workspace", "project", "job", "hops", "chain")
     entry = FINAL[state] and pending_outcome and { "outcome", id, told_of[1], told_of[2], told_of[3], told_of[4],
       told_of[5], item[4], item[5] or "" }
-  elseif not FINAL[state] then
+  elseif not FINAL[state] or (item[7] and redis.call("ZCARD", PREFIX .. "kids:" .. id) > 0) then
     local cut_off = item[6] ~= "0" and "1" or "0"
     entry = { "advance", id, item[4], item[5] or "", cut_off, state == "PAUSED" and "1" or "0" }
   end

@@ -3,7 +3,7 @@
 --
 -- KEYS[1]  run      hash     KEYS[2]  job  hash
 -- KEYS[3]  jobs     set: job runs of the project that have not ended
--- KEYS[4]  alarms of what is done
+-- KEYS[4]  alarms of what is done     KEYS[5]  history  list     KEYS[6]  kids  sorted set
 -- Reads and expires the undeclared idempotency key that the run remembers; same slot.
 -- ARGV[1]  run id   ARGV[2]  job id   ARGV[3]  workspace   ARGV[4]  project   ARGV[5]  job key   ARGV[6]  hops
 -- ARGV[7]  chain    ARGV[8]  "" to deliver, or the reason to drop   ARGV[9]  hops of the job
@@ -13,7 +13,8 @@
 -- Returns {"missing"}, {"not_ended"}, {"not_wanted"}, {"mismatch"}, {"dropped", reason, 1 when just now},
 -- {"job_ended"}, {"again", record of the job} or {"delivered", record of the job}.
 
-local run = redis.call("HMGET", KEYS[1], "state", "outcome", "workspace", "project", "job", "hops", "chain", "key_ref")
+local run = redis.call("HMGET", KEYS[1], "state", "outcome", "workspace", "project", "job", "hops", "chain", "key_ref",
+  "kids")
 if not run[1] then return { "missing" } end
 if not FINAL[run[1]] then return { "not_ended" } end
 if run[2] == "NONE" then return { "not_wanted" } end
@@ -52,6 +53,8 @@ redis.call("HSET", KEYS[1], "outcome", reason == "" and "JOB" or "DROPPED:" .. r
 redis.call("HDEL", KEYS[1], "echo", "end_token", ARGV[14] == "0" and "output" or "echo")
 redis.call("ZREM", KEYS[4], ARGV[1])
 redis.call("PEXPIRE", KEYS[1], ARGV[12])
+redis.call("PEXPIRE", KEYS[5], ARGV[12])
+if run[9] then redis.call("PEXPIRE", KEYS[6], ARGV[12]) end
 if key then redis.call("PEXPIRE", key, ARGV[12]) end
 if reason ~= "" then return { "dropped", reason, "1" } end
 return { "delivered", job }

@@ -13,12 +13,9 @@ local function int(number)
 end
 
 -- Events that wait, oldest first, as {id, body, id, body, …}: at most `count`, and no more than `bytes` of bodies, but
--- always the first. Ids in `skip` are left out.
-local function pending(inbox, events, count, bytes, skip)
-  local ids = {}
-  for _, id in ipairs(redis.call("ZRANGE", inbox, 0, -1)) do
-    if not skip[id] and #ids < count then ids[#ids + 1] = id end
-  end
+-- always the first.
+local function pending(inbox, events, count, bytes)
+  local ids = redis.call("ZRANGE", inbox, 0, count - 1)
   if #ids == 0 then return {} end
   local bodies = redis.call("HMGET", events, unpack(ids))
   local list, size = {}, 0

@@ -23,7 +23,7 @@ local fence, crashes, cut_off = tonumber(run[2]), tonumber(run[5]), run[8] or "0
 local lease = tonumber(run[3])
 local mine = run[4] == ARGV[2]
 if lease > now and not mine then return { "busy", run[3] } end
-local events = pending(KEYS[3], KEYS[4], tonumber(ARGV[5]), tonumber(ARGV[6]), {})
+local events = pending(KEYS[3], KEYS[4], tonumber(ARGV[5]), tonumber(ARGV[6]))
 
 if not mine then
   fence = fence + 1

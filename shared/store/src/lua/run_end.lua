@@ -1,63 +1,59 @@
 #!lua
--- Ends a run. The first end wins; nothing of a run changes after it but what becomes of its outcome.
+-- Ends a run. The first end wins; nothing of a run changes after it but what becomes of its outcome and its children. Needs
+-- `inbox_add.lua`, `waits.lua`, `notes.lua`, `end_right.lua` and `end_parent.lua` in front of it.
 --
 -- KEYS[1]  run      hash
 -- KEYS[2]  alarms   sorted set of the kind of the run     KEYS[3]  alarms of what is done
--- KEYS[4]  inbox    sorted set     KEYS[5]  events  hash     KEYS[6]  seen  sorted set
+-- KEYS[4]  inbox    sorted set     KEYS[5]  events  hash     KEYS[6]  seen  sorted set     KEYS[7]  history  list
+-- KEYS[8]  kids     sorted set: its children that have not ended
+-- KEYS[9]  incidents  sorted set   KEYS[10] alarms of Processes
 -- Reads and expires the undeclared idempotency key that the run remembers; same slot.
--- ARGV[1]  run id   ARGV[2]  who ends it: "fence" the holder, "version" somebody who has seen this version of a run
---                            that nobody holds, "any" a person or the platform
--- ARGV[3]  the fence or version    ARGV[4]  token of this call    ARGV[5]  final state
--- ARGV[6]  lifetime ms   ARGV[7]  alarm ms   ARGV[8]  1 to keep the output also without a wanted outcome
--- ARGV[9]  1 when the caller has not read the record and was told: ARGV[10] workspace, ARGV[11] target,
---          ARGV[12] its version, ARGV[13] input; all must be as they are in the record, and its deadline ahead
--- ARGV[14…] field, value, … of the end: output, error_code, error_message
+-- ARGV[1]  run id   ARGV[2], ARGV[3], ARGV[9] to ARGV[13]: see `end_right.lua`
+-- ARGV[4]  token of this call    ARGV[5]  final state   ARGV[6]  lifetime ms   ARGV[7]  alarm ms
+-- ARGV[8]  1 to keep the output also without a wanted outcome   ARGV[14] longest output that a parent is told
+-- ARGV[15] wake ms   ARGV[16] memory of event ids ms   ARGV[17] most event ids   ARGV[18] most entries of history
+-- ARGV[19] number of entries of history   ARGV[20…] those, then field, value, … of the end: output, error_code, error_message
 --
--- Returns {"missing"}, {"lost"}, {"busy"}, {"ended", record}, or {"finished", 1 when the outcome is wanted}.
+-- Returns {"missing"}, {"lost"}, {"busy"}, {"ended", record}, or {"finished", 1 when the outcome is wanted, 1 when children
+-- have not ended, parent that is to be woken or "", its lane, its trace}.
 
 local run = redis.call("HMGET", KEYS[1], "state", "fence", "version", "lease_until", "end_token", "outcome", "key_ref",
-  "started_at")
+  "started_at", "parent", "kids", "waits", "incidents")
 if not run[1] then return { "missing" } end
+if FINAL[run[1]] and run[5] ~= ARGV[4] then return { "ended", redis.call("HGETALL", KEYS[1]) } end
 local wanted = run[6] == "PENDING"
-if FINAL[run[1]] then
-  if run[5] == ARGV[4] then return { "finished", wanted and "1" or "0" } end
-  return { "ended", redis.call("HGETALL", KEYS[1]) }
-end
+local children = run[10] and redis.call("ZCARD", KEYS[8]) > 0
+local parent = parent_of(ARGV[1], run[9])
+local answer = { "finished", wanted and "1" or "0", children and "1" or "0", parent_to_wake(parent) }
+if FINAL[run[1]] then return answer end
 local now = now_ms()
-local held = tonumber(run[4]) > now
-if ARGV[2] == "fence" and (run[2] ~= ARGV[3] or run[4] == "0") then return { "lost" } end
-if ARGV[2] == "version" and (run[3] ~= ARGV[3] or held or run[1] == "PAUSED" or redis.call("ZCARD", KEYS[4]) > 0) then
-  return { "busy" }
-end
-if ARGV[9] == "1" then
-  local told = redis.call("HMGET", KEYS[1], "workspace", "target", "target_version", "input", "deadline")
-  if told[1] ~= ARGV[10] or told[2] ~= ARGV[11] or told[3] ~= ARGV[12] or (told[4] or "") ~= ARGV[13]
-    or (told[5] and tonumber(told[5]) <= now) then
-    return { "busy" }
-  end
-end
+local refused = refusal(run[1], run[2], run[3], run[4], now)
+if refused then return refused end
 local key = held_key(run[7], ARGV[1])
+local waits = look_at_waits(run[11], ARGV[1], {})
 
-local end_fields = { unpack(ARGV, 14) }
-if not wanted and ARGV[8] == "0" then
-  for i = #end_fields - 1, 1, -2 do
-    if end_fields[i] == "output" then
-      table.remove(end_fields, i + 1)
-      table.remove(end_fields, i)
-    end
-  end
-end
+local history_to = 19 + ARGV[19]
+write_history(KEYS[7], 20, history_to, ARGV[18])
+local fields = { unpack(ARGV, history_to + 1) }
+if parent then tell_parent(parent, ARGV[1], ARGV[5], fields, KEYS[10], ARGV[14], { ARGV[15], ARGV[16], ARGV[17] }) end
+if not wanted and ARGV[8] == "0" then fields = without("output", fields) end
 -- Who ends a run without having claimed it has begun it by that.
 if ARGV[2] == "version" and not run[8] then redis.call("HSET", KEYS[1], "started_at", int(now)) end
 redis.call("HSET", KEYS[1], "state", ARGV[5], "version", int(run[3] + 1), "fence", int(run[2] + 1), "lease_until", "0",
-  "finished_at", int(now), "end_token", ARGV[4], "tries", "0", unpack(end_fields))
-redis.call("HDEL", KEYS[1], "input", "position", "claim_token", "save_token", "cut_off", "crashes", "events")
+  "finished_at", int(now), "end_token", ARGV[4], "tries", "0", unpack(fields))
+redis.call("HDEL", KEYS[1], "input", "position", "claim_token", "save_token", "cut_off", "crashes", "events", "waits",
+  "incidents")
 redis.call("UNLINK", KEYS[4], KEYS[5], KEYS[6])
+drop_waits(waits)
+if run[12] then redis.call("ZREM", KEYS[9], ARGV[1]) end
 redis.call("ZREM", KEYS[2], ARGV[1])
+if children then redis.call("ZADD", KEYS[2], int(now + ARGV[7]), ARGV[1]) end
 if wanted then
   redis.call("ZADD", KEYS[3], int(now + ARGV[7]), ARGV[1])
 else
   redis.call("PEXPIRE", KEYS[1], ARGV[6])
+  redis.call("PEXPIRE", KEYS[7], ARGV[6])
+  if children then redis.call("PEXPIRE", KEYS[8], ARGV[6]) end
   if key then redis.call("PEXPIRE", key, ARGV[6]) end
 end
-return { "finished", wanted and "1" or "0" }
+return answer

@@ -65,7 +65,7 @@ async fn a_timer_goes_off_when_it_is_due() {
     let run = world.run(&Request::process()).await;
     let fence = world.claim(run).await;
     let at = world.alarm(run).await.1 + 3_600_000;
-    let checkpoint = Checkpoint { position: "p", release: true, wake: Wake::At(at), consumed: &[] };
+    let checkpoint = Checkpoint { release: true, wake: Wake::At(at), ..Checkpoint::new("p") };
     world.store.checkpoint_run(run, fence, &checkpoint).await.unwrap();
     world.move_clock(3_590_000).await;
     assert_eq!(due(&world, AlarmSet::Process).await, []);

@@ -7,14 +7,13 @@ use futures_util::future::join_all;
 use prometheus::Registry;
 use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_store::{
-    CatalogPut, Checkpoint, Claim, End, Finished, Saved, Started, Store, StoreConfig, StoreError,
-    Wake,
+    CatalogPut, Checkpoint, Claim, End, Saved, Started, Store, StoreConfig, StoreError,
 };
 use secrecy::ExposeSecret;
 
 use crate::proxy::Proxy;
 use crate::server::{DURABLE, Server};
-use crate::world::{Request, World, connect, redis_url};
+use crate::world::{Request, World, connect, finished, redis_url};
 
 /// The shared Redis behind a proxy: the URL through it, and the proxy.
 async fn proxied() -> (String, Proxy) {
@@ -51,7 +50,7 @@ async fn scripts_that_redis_has_forgotten_are_sent_again() {
     join_all(requests.iter().map(|request| world.run(request))).await;
     let end = End::plain(RunState::Completed);
     let answer = world.store.finish_run(run, fence, &end).await.unwrap();
-    assert_eq!(answer, Finished::Finished { outcome_wanted: true });
+    assert_eq!(answer, finished(true));
     world.end().await;
 }
 
@@ -136,7 +135,7 @@ async fn a_change_whose_answer_was_lost_is_found_by_its_repetition() {
     // Logins and scripts that Redis does not know yet have answers too: those must not be the ones that are held back.
     let earlier = world.run(&Request::new(RunKind::Agent)).await;
     let fence = world.claim(earlier).await;
-    let nothing = Checkpoint { position: "p", release: false, wake: Wake::Now, consumed: &[] };
+    let nothing = Checkpoint::new("p");
     world.store.checkpoint_run(earlier, fence, &nothing).await.unwrap();
     world.store.finish_run(earlier, fence, &End::plain(RunState::Completed)).await.unwrap();
     let request = Request { calls_limit: Some(1), day_limit: 1, ..Request::process() };
@@ -151,7 +150,7 @@ async fn a_change_whose_answer_was_lost_is_found_by_its_repetition() {
     });
     assert_eq!(claimed.await, 1);
     assert_eq!(world.load(run).await.fence, 1);
-    let checkpoint = Checkpoint { position: "p", release: true, wake: Wake::Now, consumed: &[] };
+    let checkpoint = Checkpoint { release: true, ..nothing };
     let saved =
         losing_the_answer(&proxy, world.store.checkpoint_run(run, 1, &checkpoint), async || {
             field_past_proxy(&world, run, "version").await >= 3
@@ -160,11 +159,10 @@ async fn a_change_whose_answer_was_lost_is_found_by_its_repetition() {
     let fence = world.claim(run).await;
     let version = world.load(run).await.version;
     let end = End::plain(RunState::Completed);
-    let finished =
-        losing_the_answer(&proxy, world.store.finish_run(run, fence, &end), async || {
-            field_past_proxy(&world, run, "version").await > version
-        });
-    assert_eq!(finished.await.unwrap(), Finished::Finished { outcome_wanted: true });
+    let answer = losing_the_answer(&proxy, world.store.finish_run(run, fence, &end), async || {
+        field_past_proxy(&world, run, "version").await > version
+    });
+    assert_eq!(answer.await.unwrap(), finished(true));
     world.end().await;
 }
 

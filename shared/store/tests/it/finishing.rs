@@ -6,9 +6,10 @@ use runfleet_store::{
     AlarmSet, Claim, Claimed, End, Finished, OutcomeState, RunError, StoreError, Told,
 };
 
-use crate::world::{Request, World, message};
+use crate::world::{Request, World, finished, message};
 
-const DONE: End<'static> = End { state: RunState::Completed, output: Some("[7]"), error: None };
+const DONE: End<'static> =
+    End { state: RunState::Completed, output: Some("[7]"), error: None, history: &[] };
 
 async fn ttl_hours(world: &World, rest: &str) -> i64 {
     let mut raw = world.raw().await;
@@ -23,7 +24,7 @@ async fn the_holder_ends_its_run_and_the_outcome_waits_with_an_alarm() {
     let fence = world.claim(run).await;
     world.store.append_event(run, &message("late"), "{}").await.unwrap();
     let answer = world.store.finish_run(run, fence, &DONE).await.unwrap();
-    assert_eq!(answer, Finished::Finished { outcome_wanted: true });
+    assert_eq!(answer, finished(true));
     let record = world.load(run).await;
     assert_eq!(record.state, RunState::Completed);
     assert_eq!(record.output.as_deref(), Some("[7]"));
@@ -50,7 +51,7 @@ async fn without_a_wanted_outcome_the_run_and_its_key_live_on_for_eight_days() {
     let run = world.run(&request).await;
     let fence = world.claim(run).await;
     let answer = world.store.finish_run(run, fence, &DONE).await.unwrap();
-    assert_eq!(answer, Finished::Finished { outcome_wanted: false });
+    assert_eq!(answer, finished(false));
     let record = world.load(run).await;
     assert_eq!((record.outcome, record.output), (OutcomeState::None, None));
     assert_eq!(world.alarms(AlarmSet::Process).await + world.alarms(AlarmSet::Done).await, 0);
@@ -84,7 +85,7 @@ async fn the_first_end_wins() {
     let fence = world.claim(run).await;
     let cancel = End::plain(RunState::Canceled);
     let answer = world.store.end_run(run, &cancel).await.unwrap();
-    assert_eq!(answer, Finished::Finished { outcome_wanted: true });
+    assert_eq!(answer, finished(true));
     let before = world.load(run).await;
     for answer in [
         world.store.finish_run(run, fence, &DONE).await.unwrap(),
@@ -127,7 +128,7 @@ async fn a_run_that_nobody_holds_is_claimed_and_finished_at_once() {
     let run = world.run(&Request::process()).await;
     let version = world.load(run).await.version;
     let answer = world.store.claim_and_finish_run(run, version, &DONE).await.unwrap();
-    assert_eq!(answer, Finished::Finished { outcome_wanted: true });
+    assert_eq!(answer, finished(true));
     let record = world.load(run).await;
     assert_eq!(record.state, RunState::Completed);
     assert_eq!(record.started_at_ms, record.finished_at_ms);
@@ -178,7 +179,7 @@ async fn an_untouched_run_is_finished_unread_only_when_the_record_says_what_was_
     }
     assert_eq!(world.load(run).await, record, "nothing has changed");
     let answer = world.store.finish_untouched_run(run, &told, &DONE).await.unwrap();
-    assert_eq!(answer, Finished::Finished { outcome_wanted: true });
+    assert_eq!(answer, finished(true));
     assert!(matches!(
         world.store.finish_untouched_run(run, &told, &DONE).await.unwrap(),
         Finished::Ended(_)

@@ -1,9 +1,9 @@
 //! Idempotency keys under the eyes and hands of operators.
 
 use runfleet_domain::{RunKind, RunState};
-use runfleet_store::{End, Finished, HeldKey, Started};
+use runfleet_store::{End, HeldKey, Started};
 
-use crate::world::{Request, World, key, name};
+use crate::world::{Request, World, finished, key, name};
 
 const WEEK_MS: u64 = 7 * 86_400_000;
 
@@ -44,10 +44,10 @@ async fn a_key_is_shown_with_its_run_and_how_long_it_is_held() {
     };
     assert_eq!(show(&world, "k").await, Some(expected.clone()));
     world.store.end_run(run, &End::plain(RunState::Canceled)).await.unwrap();
-    let finished = world.load(run).await.finished_at_ms.unwrap();
+    let ended = world.load(run).await.finished_at_ms.unwrap();
     expected.state = RunState::Canceled;
-    expected.finished_at_ms = Some(finished);
-    expected.held_until_ms = Some(finished + WEEK_MS);
+    expected.finished_at_ms = Some(ended);
+    expected.held_until_ms = Some(ended + WEEK_MS);
     assert_eq!(show(&world, "k").await, Some(expected));
     let after = i64::try_from(WEEK_MS).unwrap() + 1_000;
     world.move_clock(after).await;
@@ -100,8 +100,8 @@ async fn neither_the_end_nor_the_hand_over_of_a_run_touches_the_key_that_was_tak
     let new = world.run(&request.again()).await;
     let fence = world.claim(old).await;
     let end = End::plain(RunState::Completed);
-    let finished = world.store.finish_run(old, fence, &end).await.unwrap();
-    assert_eq!(finished, Finished::Finished { outcome_wanted: true });
+    let answer = world.store.finish_run(old, fence, &end).await.unwrap();
+    assert_eq!(answer, finished(true));
     world.store.hand_over(&world.hand_over(old, &request.job)).await.unwrap();
     assert_eq!((pttl(&world, "k").await, show(&world, "k").await.unwrap().run), (-1, new));
     // The same for a run without an outcome, and for a key that nobody has taken since.

@@ -11,8 +11,7 @@ use runfleet_store::{
 
 use crate::world::{Request, World, message};
 
-const KEEP: Checkpoint<'static> =
-    Checkpoint { position: "p1", release: false, wake: Wake::Now, consumed: &[] };
+const KEEP: Checkpoint<'static> = Checkpoint::new("p1");
 const GIVE_BACK: Checkpoint<'static> = Checkpoint { release: true, ..KEEP };
 const LEASE_MS: i64 = 60_000;
 

@@ -9,6 +9,9 @@ use runfleet_store::{
 
 use crate::world::{Request, World, message};
 
+const GIVE_BACK: Checkpoint<'static> =
+    Checkpoint { release: true, wake: Wake::Never, ..Checkpoint::new("p") };
+
 async fn claim_events(world: &World, run: runfleet_domain::RunId) -> (u64, Vec<Event>) {
     match world.store.claim_run(run, Claim::default()).await.unwrap() {
         Claimed::Claimed { fence, inbox, .. } => (fence, inbox),
@@ -43,8 +46,7 @@ async fn an_event_that_comes_twice_waits_once_and_never_again() {
     let (fence, inbox) = claim_events(&world, run).await;
     assert_eq!(inbox.len(), 1);
     let consumed = [id.clone()];
-    let checkpoint =
-        Checkpoint { position: "p", release: true, wake: Wake::Never, consumed: &consumed };
+    let checkpoint = Checkpoint { consumed: &consumed, ..GIVE_BACK };
     let answer = world.store.checkpoint_run(run, fence, &checkpoint).await.unwrap();
     assert_eq!(answer, Saved::Saved { released: true, inbox: Vec::new() });
     assert_eq!(world.store.append_event(run, &id, "{}").await.unwrap(), Appended::Known);
@@ -58,7 +60,7 @@ async fn an_event_wakes_a_run_that_waits_for_nothing_else() {
     let world = World::new().await;
     let run = world.run(&Request::process()).await;
     let (fence, _) = claim_events(&world, run).await;
-    let checkpoint = Checkpoint { position: "p", release: true, wake: Wake::Never, consumed: &[] };
+    let checkpoint = GIVE_BACK;
     world.store.checkpoint_run(run, fence, &checkpoint).await.unwrap();
     assert_eq!(world.alarm(run).await.0, None);
     world.store.append_event(run, &message("e"), "{}").await.unwrap();
@@ -87,8 +89,7 @@ async fn a_full_inbox_takes_no_more_and_is_given_out_in_parts() {
         assert!(inbox.len() <= EVENTS_AT_ONCE as usize);
         taken += inbox.len();
         let consumed: Vec<MessageId> = inbox.iter().map(|event| event.id.clone()).collect();
-        let checkpoint =
-            Checkpoint { position: "p", release: true, wake: Wake::Never, consumed: &consumed };
+        let checkpoint = Checkpoint { consumed: &consumed, ..GIVE_BACK };
         let answer = world.store.checkpoint_run(run, fence, &checkpoint).await.unwrap();
         let Saved::Saved { released, inbox: rest } = answer else { panic!("{answer:?}") };
         assert_eq!(released, rest.is_empty());
@@ -108,7 +109,7 @@ async fn large_events_are_given_out_a_few_at_a_time() {
     }
     let (_, inbox) = claim_events(&world, run).await;
     assert_eq!(inbox.len(), 16);
-    let too_large = "x".repeat(65_537);
+    let too_large = "x".repeat(66_561);
     let error = world.store.append_event(run, &message("big"), &too_large).await.unwrap_err();
     assert!(matches!(error, StoreError::Invalid(_)));
     world.end().await;

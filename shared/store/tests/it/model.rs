@@ -9,7 +9,7 @@ use runfleet_store::{
     OutcomeState, Paused, Renewed, Saved, Started, Wake,
 };
 
-use crate::world::{Request, World, message, name};
+use crate::world::{Request, World, finished, message, name};
 
 const LEASE_MS: i64 = 60_000;
 const RETENTION_MS: i64 = 7 * 86_400_000;
@@ -102,7 +102,7 @@ impl Run {
         self.waiting.clear();
         self.finished_at = now;
         self.alarm = wanted;
-        Finished::Finished { outcome_wanted: wanted }
+        finished(wanted)
     }
 }
 
@@ -302,7 +302,7 @@ async fn checkpoint(
     let events: Vec<_> = run.waiting.iter().map(|event| message(&format!("e{event}"))).collect();
     let consumed = if consume { &events[..] } else { &[] };
     let wake = if timer { Wake::At(9_000_000_000_000) } else { Wake::Never };
-    let checkpoint = Checkpoint { position: "p", release, wake, consumed };
+    let checkpoint = Checkpoint { release, wake, consumed, ..Checkpoint::new("p") };
     let answer = world.store.checkpoint_run(run.id, fence, &checkpoint).await.unwrap();
     if run.state.is_final() {
         assert_eq!(answer, Saved::Ended(run.state));

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use runfleet_domain::{RunId, RunKind, RunState};
-use runfleet_store::{CatalogPut, End, Finished, GetRun, Got, HandedOver, Started, Verdict};
+use runfleet_store::{CatalogPut, End, GetRun, Got, HandedOver, Started, Verdict};
 
 use crate::calls::find;
 use crate::server::Server;
-use crate::world::{Request, World, connect, key, message, name, redis_url};
+use crate::world::{Request, World, connect, finished, key, message, name, redis_url};
 
 /// One operation of each kind.
 async fn everything_works(world: &World) {
@@ -21,7 +21,7 @@ async fn everything_works(world: &World) {
     world.store.renew_lease(run, fence).await.unwrap();
     let end = End::plain(RunState::Completed);
     let answer = world.store.finish_run(run, fence, &end).await.unwrap();
-    assert_eq!(answer, Finished::Finished { outcome_wanted: true });
+    assert_eq!(answer, finished(true));
     let answer = world.store.hand_over(&world.hand_over(run, &request.job)).await.unwrap();
     assert!(matches!(answer, HandedOver::Delivered(_)), "{answer:?}");
     world.store.finish_job(run.outcome_job(), 1, true).await.unwrap();

@@ -50,6 +50,10 @@ async fn a_start_stores_everything_that_it_was_given() {
         started_at_ms: None,
         finished_at_ms: None,
         alarm_tries: 0,
+        parent: None,
+        has_called: false,
+        waits: 0,
+        incidents: 0,
     };
     assert_eq!(record, expected);
     assert!(world.alarm_is_in(run, world.config.timings.alarm_unclaimed).await);

@@ -129,8 +129,8 @@ impl World {
         let run = self.run(request).await;
         let fence = self.claim(run).await;
         let end = End { output: Some(r#"{"total":7}"#), ..End::plain(RunState::Completed) };
-        let finished = self.store.finish_run(run, fence, &end).await.expect("an answer");
-        assert_eq!(finished, Finished::Finished { outcome_wanted: request.outcome });
+        let answer = self.store.finish_run(run, fence, &end).await.expect("an answer");
+        assert_eq!(answer, finished(request.outcome));
         run
     }
 
@@ -255,6 +255,11 @@ impl Request {
             traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
         }
     }
+}
+
+/// The answer to the end of a run that has neither parent nor children.
+pub(crate) fn finished(outcome_wanted: bool) -> Finished {
+    Finished::Finished { outcome_wanted, children: false, parent_to_wake: None }
 }
 
 /// Spans short enough to wait for.
