@@ -12,7 +12,7 @@ use crate::request::{Operation, REPLY_KIND, REQUEST_KIND};
 use crate::{header, schema};
 
 /// Version of the contract. The major one is part of the kinds of messages.
-pub const VERSION: &str = "1.0.0";
+pub const VERSION: &str = "1.1.0";
 
 /// Examples of options and answer; the golden files.
 fn examples(operation: Operation) -> (Value, Value) {
@@ -27,6 +27,17 @@ fn examples(operation: Operation) -> (Value, Value) {
     match operation {
         Operation::ProcessesStart => golden!("processes.start"),
         Operation::ProcessesGet => golden!("processes.get"),
+        Operation::ProcessesCancel => golden!("processes.cancel"),
+        Operation::ProcessesDelete => golden!("processes.delete"),
+        Operation::ProcessesPause => golden!("processes.pause"),
+        Operation::ProcessesResume => golden!("processes.resume"),
+        Operation::ProcessesRetry => golden!("processes.retry"),
+        Operation::ProcessesSet => golden!("processes.set"),
+        Operation::ProcessesCompleteTask => golden!("processes.completeTask"),
+        Operation::ProcessesAssignTask => golden!("processes.assignTask"),
+        Operation::ProcessesHistory => golden!("processes.history"),
+        Operation::ProcessesMessage => golden!("processes.message"),
+        Operation::ProcessesSignal => golden!("processes.signal"),
         Operation::AgentsStart => golden!("agents.start"),
         Operation::AgentsGet => golden!("agents.get"),
     }
@@ -41,6 +52,17 @@ fn id(operation: Operation) -> &'static str {
     match operation {
         Operation::ProcessesStart => "startProcess",
         Operation::ProcessesGet => "getProcess",
+        Operation::ProcessesCancel => "cancelProcess",
+        Operation::ProcessesDelete => "deleteProcess",
+        Operation::ProcessesPause => "pauseProcess",
+        Operation::ProcessesResume => "resumeProcess",
+        Operation::ProcessesRetry => "retryProcess",
+        Operation::ProcessesSet => "setVariables",
+        Operation::ProcessesCompleteTask => "completeTask",
+        Operation::ProcessesAssignTask => "assignTask",
+        Operation::ProcessesHistory => "getHistory",
+        Operation::ProcessesMessage => "publishMessage",
+        Operation::ProcessesSignal => "sendSignal",
         Operation::AgentsStart => "startAgent",
         Operation::AgentsGet => "getAgent",
     }
@@ -50,6 +72,29 @@ fn summary(operation: Operation) -> &'static str {
     match operation {
         Operation::ProcessesStart => "Starts a Process; answered once the run exists.",
         Operation::ProcessesGet => "Tells where a Process run of the project stands.",
+        Operation::ProcessesCancel => {
+            "Ends a Process run and every run that it has called; a run that has ended stays as it is."
+        }
+        Operation::ProcessesDelete => "The same, as removed.",
+        Operation::ProcessesPause => {
+            "Holds a Process run: nothing happens until it is resumed, but its deadline counts."
+        }
+        Operation::ProcessesResume => "Lets a Process run go on that was held.",
+        Operation::ProcessesRetry => {
+            "Tries again what has failed for good in a Process run: one incident or all."
+        }
+        Operation::ProcessesSet => {
+            "Sets variables of a Process run or of one of its sub-processes."
+        }
+        Operation::ProcessesCompleteTask => "Completes a user task.",
+        Operation::ProcessesAssignTask => "Gives a user task to a person, or to nobody.",
+        Operation::ProcessesHistory => "Tells what has happened in a Process run, oldest first.",
+        Operation::ProcessesMessage => {
+            "Gives a message to the one Process run that has waited for it longest, or keeps it for a while."
+        }
+        Operation::ProcessesSignal => {
+            "Gives a signal to every Process run of the project that waits for it."
+        }
         Operation::AgentsStart => "Starts an agent; answered once the run exists.",
         Operation::AgentsGet => "Tells where an agent run of the project stands.",
     }
@@ -101,8 +146,8 @@ fn info() -> Value {
     json!({
         "title": "runfleet start-intake",
         "version": VERSION,
-        "description": "Starts Processes and AI agents in the background and tells where their runs stand. Each request \
-            carries an execution token; identity comes from nowhere else.",
+        "description": "Starts Processes and AI agents in the background, tells where their runs stand, and acts on \
+            Process runs. Each request carries an execution token; identity comes from nowhere else.",
         "license": {"name": "MIT OR Apache-2.0"},
         "x-error-codes": codes,
     })

@@ -15,6 +15,10 @@ use crate::host::{
 use crate::message::{
     Advance, EndedProcess, Fresh, JobResult, JobRun, OutcomeReady, ProcessCompletion,
 };
+use crate::operations::{
+    AssignTask, CompleteTask, HistoryEntry, HistoryOf, HistoryPage, HistoryWhat, MessagePublished,
+    OnRun, PublishMessage, RetryRun, RunOperated, SendSignal, SetVariables, SignalSent,
+};
 use crate::request::{ProcessGet, ProcessStart, ProcessStarted, ProcessState, Request};
 use crate::{Claims, ErrorBody, Reply, RunEvent};
 
@@ -316,4 +320,71 @@ fn agents_keep_their_form() {
             deliver_to: Some(deliver_to),
         },
     );
+}
+
+#[test]
+fn what_is_done_to_runs_keeps_its_form() {
+    for (operation, state) in [
+        ("cancel", "CANCELED"),
+        ("delete", "DELETED"),
+        ("pause", "PAUSED"),
+        ("resume", "RUNNING"),
+        ("retry", "RUNNING"),
+        ("set", "RUNNING"),
+        ("completeTask", "RUNNING"),
+        ("assignTask", "RUNNING"),
+    ] {
+        let done = RunOperated { instance_id: RUN.into(), state: state.into() };
+        check(&format!("processes.{operation}.reply"), &Reply::Done(done));
+        if ["cancel", "delete", "pause", "resume"].contains(&operation) {
+            check(&format!("processes.{operation}"), &OnRun { instance_id: RUN.into() });
+        }
+    }
+    check("processes.retry", &RetryRun { instance_id: RUN.into(), task: Some(7) });
+    let variables = || raw("{\"amount\":9007199254740993}");
+    check(
+        "processes.set",
+        &SetVariables { instance_id: RUN.into(), scope: Some(3), variables: variables() },
+    );
+    check(
+        "processes.completeTask",
+        &CompleteTask { instance_id: RUN.into(), task: 7, variables: Some(variables()) },
+    );
+    check(
+        "processes.assignTask",
+        &AssignTask { instance_id: RUN.into(), task: 7, assignee: Some("ada".into()) },
+    );
+}
+
+#[test]
+fn what_is_told_of_and_to_runs_keeps_its_form() {
+    let of = HistoryOf { instance_id: RUN.into(), from: Some(0), count: Some(2) };
+    check("processes.history", &of);
+    let entry = |what, at| HistoryEntry {
+        element: "check_order".into(),
+        instance: 3,
+        what,
+        attempt: 1,
+        at,
+    };
+    let entries = vec![
+        entry(HistoryWhat::Entered, 1_764_468_000_000),
+        entry(HistoryWhat::Left, 1_764_468_000_120),
+    ];
+    check("processes.history.reply", &Reply::Done(HistoryPage { entries, next: Some(2) }));
+    let message = PublishMessage {
+        name: "payment_received".into(),
+        correlation_key: Some("order-7".into()),
+        variables: Some(raw("{\"amount\":120}")),
+        time_to_live_seconds: Some(3_600),
+        message_id: Some("payment:7".into()),
+    };
+    check("processes.message", &message);
+    let published =
+        MessagePublished { delivered: true, buffered: false, instance_id: Some(RUN.into()) };
+    check("processes.message.reply", &Reply::Done(published));
+    let signal =
+        SendSignal { name: "shop_closed".into(), variables: Some(raw("{\"until\":\"08:00\"}")) };
+    check("processes.signal", &signal);
+    check("processes.signal.reply", &Reply::Done(SignalSent { runs: 12 }));
 }

@@ -12,6 +12,7 @@ use crate::refusal::outcome_option;
 use crate::strict::word;
 
 pub use crate::agents::*;
+pub use crate::operations::*;
 pub use crate::processes::*;
 
 /// The AMQP `type` of every request.
@@ -29,6 +30,39 @@ pub enum Operation {
     /// Where a Process run stands.
     #[serde(rename = "processes.get")]
     ProcessesGet,
+    /// End a Process run.
+    #[serde(rename = "processes.cancel")]
+    ProcessesCancel,
+    /// End a Process run as removed.
+    #[serde(rename = "processes.delete")]
+    ProcessesDelete,
+    /// Hold a Process run.
+    #[serde(rename = "processes.pause")]
+    ProcessesPause,
+    /// Let a Process run go on that was held.
+    #[serde(rename = "processes.resume")]
+    ProcessesResume,
+    /// Try again what has failed for good.
+    #[serde(rename = "processes.retry")]
+    ProcessesRetry,
+    /// Set variables of a Process run.
+    #[serde(rename = "processes.set")]
+    ProcessesSet,
+    /// Complete a user task.
+    #[serde(rename = "processes.completeTask")]
+    ProcessesCompleteTask,
+    /// Give a user task to a person, or to nobody.
+    #[serde(rename = "processes.assignTask")]
+    ProcessesAssignTask,
+    /// What has happened in a Process run.
+    #[serde(rename = "processes.history")]
+    ProcessesHistory,
+    /// Publish a message that a Process run waits for.
+    #[serde(rename = "processes.message")]
+    ProcessesMessage,
+    /// Send a signal to all Process runs that wait for it.
+    #[serde(rename = "processes.signal")]
+    ProcessesSignal,
     /// Start an agent.
     #[serde(rename = "agents.start")]
     AgentsStart,
@@ -39,14 +73,41 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 4] =
-        [Self::ProcessesStart, Self::ProcessesGet, Self::AgentsStart, Self::AgentsGet];
+    pub const ALL: [Self; 15] = [
+        Self::ProcessesStart,
+        Self::ProcessesGet,
+        Self::ProcessesCancel,
+        Self::ProcessesDelete,
+        Self::ProcessesPause,
+        Self::ProcessesResume,
+        Self::ProcessesRetry,
+        Self::ProcessesSet,
+        Self::ProcessesCompleteTask,
+        Self::ProcessesAssignTask,
+        Self::ProcessesHistory,
+        Self::ProcessesMessage,
+        Self::ProcessesSignal,
+        Self::AgentsStart,
+        Self::AgentsGet,
+    ];
 
     /// What it is about.
     pub const fn kind(self) -> RunKind {
         match self {
-            Self::ProcessesStart | Self::ProcessesGet => RunKind::Process,
             Self::AgentsStart | Self::AgentsGet => RunKind::Agent,
+            Self::ProcessesStart
+            | Self::ProcessesGet
+            | Self::ProcessesCancel
+            | Self::ProcessesDelete
+            | Self::ProcessesPause
+            | Self::ProcessesResume
+            | Self::ProcessesRetry
+            | Self::ProcessesSet
+            | Self::ProcessesCompleteTask
+            | Self::ProcessesAssignTask
+            | Self::ProcessesHistory
+            | Self::ProcessesMessage
+            | Self::ProcessesSignal => RunKind::Process,
         }
     }
 
@@ -55,6 +116,17 @@ impl Operation {
         match self {
             Self::ProcessesStart => "processes.start",
             Self::ProcessesGet => "processes.get",
+            Self::ProcessesCancel => "processes.cancel",
+            Self::ProcessesDelete => "processes.delete",
+            Self::ProcessesPause => "processes.pause",
+            Self::ProcessesResume => "processes.resume",
+            Self::ProcessesRetry => "processes.retry",
+            Self::ProcessesSet => "processes.set",
+            Self::ProcessesCompleteTask => "processes.completeTask",
+            Self::ProcessesAssignTask => "processes.assignTask",
+            Self::ProcessesHistory => "processes.history",
+            Self::ProcessesMessage => "processes.message",
+            Self::ProcessesSignal => "processes.signal",
             Self::AgentsStart => "agents.start",
             Self::AgentsGet => "agents.get",
         }

@@ -8,6 +8,10 @@ use crate::claims::Claims;
 use crate::error::{ErrorBody, Reply};
 use crate::host::{HostAccepted, HostAnswer, HostProgress, HostRequest, ProcessCall};
 use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
+use crate::operations::{
+    AssignTask, CompleteTask, HistoryOf, HistoryPage, MessagePublished, OnRun, PublishMessage,
+    RetryRun, RunOperated, SendSignal, SetVariables, SignalSent,
+};
 use crate::request::{ProcessGet, ProcessStart, ProcessStarted, ProcessState, Request};
 use crate::run_event::RunEvent;
 
@@ -19,6 +23,28 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("processes.start.reply", schema_for!(Reply<ProcessStarted>)),
         ("processes.get", schema_for!(ProcessGet)),
         ("processes.get.reply", schema_for!(Reply<ProcessState>)),
+        ("processes.cancel", schema_for!(OnRun)),
+        ("processes.cancel.reply", schema_for!(Reply<RunOperated>)),
+        ("processes.delete", schema_for!(OnRun)),
+        ("processes.delete.reply", schema_for!(Reply<RunOperated>)),
+        ("processes.pause", schema_for!(OnRun)),
+        ("processes.pause.reply", schema_for!(Reply<RunOperated>)),
+        ("processes.resume", schema_for!(OnRun)),
+        ("processes.resume.reply", schema_for!(Reply<RunOperated>)),
+        ("processes.retry", schema_for!(RetryRun)),
+        ("processes.retry.reply", schema_for!(Reply<RunOperated>)),
+        ("processes.set", schema_for!(SetVariables)),
+        ("processes.set.reply", schema_for!(Reply<RunOperated>)),
+        ("processes.completeTask", schema_for!(CompleteTask)),
+        ("processes.completeTask.reply", schema_for!(Reply<RunOperated>)),
+        ("processes.assignTask", schema_for!(AssignTask)),
+        ("processes.assignTask.reply", schema_for!(Reply<RunOperated>)),
+        ("processes.history", schema_for!(HistoryOf)),
+        ("processes.history.reply", schema_for!(Reply<HistoryPage>)),
+        ("processes.message", schema_for!(PublishMessage)),
+        ("processes.message.reply", schema_for!(Reply<MessagePublished>)),
+        ("processes.signal", schema_for!(SendSignal)),
+        ("processes.signal.reply", schema_for!(Reply<SignalSent>)),
         ("agents.start", schema_for!(AgentStart)),
         ("agents.start.reply", schema_for!(Reply<AgentStarted>)),
         ("agents.get", schema_for!(AgentGet)),

@@ -234,6 +234,17 @@ pub fn get(caller: &Caller<'_>, kind: RunKind, rules: &Rules<'_>) -> Result<Opti
     Ok(calls_budget(caller.source, &rules.limits))
 }
 
+/// Whether a call that changes runs of the project may be made: what asking needs, by somebody who may not only read. Gives the
+/// calls that the execution may make in all.
+pub fn operate(
+    caller: &Caller<'_>,
+    kind: RunKind,
+    rules: &Rules<'_>,
+) -> Result<Option<u32>, Refusal> {
+    may_write(caller)?;
+    get(caller, kind, rules)
+}
+
 /// Calls of every kind that one execution may make; none for a backfill, which is not counted.
 pub fn calls_budget(source: Source, limits: &StartLimits) -> Option<u32> {
     let calls = &limits.capability_calls;

@@ -26,6 +26,25 @@ pub const JOB_ECHO_BYTES_MAX: usize = 8_192;
 /// Output of a Process handed to its job; larger becomes null. Bytes of the JSON text.
 pub const PROCESS_OUTPUT_BYTES_MAX: usize = 49_152;
 
+/// `variables` that a caller sends to runs that exist, in bytes of the JSON text: an event of an inbox, with room for what
+/// stands around them.
+pub const EVENT_VARIABLES_BYTES_MAX: usize = INBOX_EVENT_BYTES_MAX - 1_024;
+
+/// Name of a message or signal that runs wait for, in bytes.
+pub const EVENT_NAME_BYTES_MAX: usize = 255;
+
+/// `correlationKey` of a message that runs wait for, in bytes.
+pub const CORRELATION_KEY_BYTES_MAX: usize = 256;
+
+/// Longest time that a message waits for a run to want it, in seconds: seven days.
+pub const MESSAGE_WAITS_SECONDS_MAX: u32 = 604_800;
+
+/// `assignee` of a user task, in characters.
+pub const ASSIGNEE_CHARS_MAX: usize = 255;
+
+/// Entries of the history of a run in one answer.
+pub const HISTORY_ENTRIES_AT_ONCE: u32 = 200;
+
 /// Process starts per project and UTC day, unless the project says otherwise.
 pub const PROCESS_STARTS_PER_DAY: u32 = 1_000;
 

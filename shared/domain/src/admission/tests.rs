@@ -125,6 +125,10 @@ impl Case {
     fn get(&self) -> Result<Option<u32>, Refusal> {
         self.decide(|caller, wish, rules, _| get(caller, wish.kind(), rules))
     }
+
+    fn operate(&self) -> Result<Option<u32>, Refusal> {
+        self.decide(|caller, wish, rules, _| operate(caller, wish.kind(), rules))
+    }
 }
 
 type Defect = fn(&mut Case);
@@ -356,6 +360,56 @@ fn a_trigger_before_a_change_may_not_even_ask() {
     for agent in [false, true] {
         let case = Case { source: Source::TriggerBefore, ..good(agent) };
         assert_eq!(case.get(), Err(Refusal::TriggerReadOnly));
+    }
+}
+
+#[test]
+fn operating_needs_what_asking_needs_and_the_right_to_write() {
+    const KIND: RunKind = RunKind::Process;
+    let case = |change: Defect| {
+        let mut case = good(false);
+        change(&mut case);
+        case.operate()
+    };
+    let table: [(&str, Defect, Result<Option<u32>, Refusal>); 13] = [
+        ("a job of a person", |_| {}, Ok(Some(1_000))),
+        ("a job without a user", |case| case.user = None, Ok(Some(1_000))),
+        ("a script", |case| case.source = Source::Script, Ok(Some(100))),
+        ("a backfill", |case| case.source = Source::Batch, Ok(None)),
+        ("without a selected Process", Case::select_nothing, Ok(Some(1_000))),
+        ("without a step left", |case| case.hops = 0, Ok(Some(1_000))),
+        (
+            "a trigger before a change",
+            |case| case.source = Source::TriggerBefore,
+            Err(Refusal::TriggerReadOnly),
+        ),
+        ("an action that only reads", |case| case.read_only = true, Err(Refusal::ReadOnly)),
+        (
+            "a session that only reads",
+            |case| (case.source, case.read_only) = (Source::Development, true),
+            Err(Refusal::DevelopmentReadOnly),
+        ),
+        ("a development session", |case| case.source = Source::Development, Ok(Some(100))),
+        ("an expired token", |case| case.expired = true, Err(Refusal::TokenExpired)),
+        ("where it is switched off", |case| case.enabled = false, Err(Refusal::Disabled(KIND))),
+        (
+            "a project without the section",
+            |case| *case.processes() = None,
+            Err(Refusal::SectionMissing(KIND)),
+        ),
+    ];
+    for (who, change, expected) in table {
+        assert_eq!(case(change), expected, "{who}");
+    }
+}
+
+#[test]
+fn whoever_may_operate_may_ask_and_whoever_only_reads_may_only_ask() {
+    for source in Source::ALL {
+        for read_only in [false, true] {
+            let case = Case { source, read_only, ..good(false) };
+            assert_eq!(case.operate().is_ok(), case.get().is_ok() && !read_only, "{source:?}");
+        }
     }
 }
 
