@@ -383,8 +383,7 @@ fn what_is_told_of_and_to_runs_keeps_its_form() {
     let published =
         MessagePublished { delivered: true, buffered: false, instance_id: Some(RUN.into()) };
     check("processes.message.reply", &Reply::Done(published));
-    let signal =
-        SendSignal { name: "shop_closed".into(), variables: Some(raw("{\"until\":\"08:00\"}")) };
+    let signal = SendSignal { name: "shop_closed".into(), variables: Some(raw("{\"hours\":8}")) };
     check("processes.signal", &signal);
     check("processes.signal.reply", &Reply::Done(SignalSent { runs: 12 }));
 }

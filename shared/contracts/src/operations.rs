@@ -2,9 +2,11 @@
 //!
 //! Checks what needs nothing but the request. Whether a run exists, waits for a task or may be touched is decided elsewhere.
 
+use std::time::Duration;
+
 use runfleet_domain::limits::{
-    ASSIGNEE_CHARS_MAX, CORRELATION_KEY_BYTES_MAX, EVENT_NAME_BYTES_MAX, EVENT_VARIABLES_BYTES_MAX,
-    HISTORY_ENTRIES_AT_ONCE, MESSAGE_WAITS_SECONDS_MAX,
+    ASSIGNEE_CHARS_MAX, EVENT_NAME_BYTES_MAX, EVENT_VARIABLES_BYTES_MAX, HISTORY_ENTRIES_AT_ONCE,
+    MESSAGE_TTL_MAX, SENT_NAME_BYTES_MAX,
 };
 use runfleet_domain::{MessageId, RunId, RunKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -50,7 +52,7 @@ pub struct SetVariables {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub scope: Option<u64>,
-    /// The new values: a JSON object of at most 64,512 bytes. Variables that are not named stay as they are.
+    /// The new values: a JSON object of at most 65,536 bytes. Variables that are not named stay as they are.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub variables: Box<RawValue>,
 }
@@ -63,7 +65,7 @@ pub struct CompleteTask {
     pub instance_id: String,
     /// The user task.
     pub task: u64,
-    /// What the task gives to the run: a JSON object of at most 64,512 bytes.
+    /// What the task gives to the run: a JSON object of at most 65,536 bytes.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub variables: Option<Box<RawValue>>,
@@ -115,7 +117,7 @@ pub struct PublishMessage {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1, max = 256))]
     pub correlation_key: Option<String>,
-    /// What it carries: a JSON object of at most 64,512 bytes.
+    /// What it carries: a JSON object of at most 65,536 bytes.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub variables: Option<Box<RawValue>>,
@@ -137,7 +139,7 @@ pub struct SendSignal {
     /// The name of the signal as Processes have it: 1 to 255 bytes.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
-    /// What it carries: a JSON object of at most 64,512 bytes.
+    /// What it carries: a JSON object of at most 65,536 bytes.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub variables: Option<Box<RawValue>>,
@@ -152,8 +154,8 @@ pub struct ValidMessage {
     pub key: Option<String>,
     /// What it carries.
     pub variables: Map<String, Value>,
-    /// Seconds that it waits for a run.
-    pub waits_seconds: u32,
+    /// How long it waits for a run.
+    pub ttl: Duration,
     /// What makes two messages one, if it is not the id of the request.
     pub id: Option<MessageId>,
 }
@@ -267,23 +269,17 @@ impl PublishMessage {
     /// Reads and checks the options.
     pub fn parse(payload: &RawValue) -> Result<ValidMessage, ErrorBody> {
         let options: Self = options(payload)?;
-        line("name", &options.name, EVENT_NAME_BYTES_MAX)?;
+        line("name", &options.name, SENT_NAME_BYTES_MAX)?;
         if let Some(key) = &options.correlation_key {
-            line("correlationKey", key, CORRELATION_KEY_BYTES_MAX)?;
+            line("correlationKey", key, EVENT_NAME_BYTES_MAX)?;
         }
         let variables = variables(options.variables.as_deref())?;
-        let waits_seconds = options.time_to_live_seconds.unwrap_or(0);
-        if waits_seconds > MESSAGE_WAITS_SECONDS_MAX {
+        let ttl = Duration::from_secs(options.time_to_live_seconds.unwrap_or(0).into());
+        if ttl > MESSAGE_TTL_MAX {
             return Err(ErrorBody::field("timeToLiveSeconds", "must be from 0 to 604800"));
         }
         let id = options.message_id.map(|id| named("messageId", &id)).transpose()?;
-        Ok(ValidMessage {
-            name: options.name,
-            key: options.correlation_key,
-            variables,
-            waits_seconds,
-            id,
-        })
+        Ok(ValidMessage { name: options.name, key: options.correlation_key, variables, ttl, id })
     }
 }
 
@@ -291,7 +287,7 @@ impl SendSignal {
     /// Reads and checks the options; gives the name and what the signal carries.
     pub fn parse(payload: &RawValue) -> Result<(String, Map<String, Value>), ErrorBody> {
         let options: Self = options(payload)?;
-        line("name", &options.name, EVENT_NAME_BYTES_MAX)?;
+        line("name", &options.name, SENT_NAME_BYTES_MAX)?;
         Ok((options.name, variables(options.variables.as_deref())?))
     }
 }

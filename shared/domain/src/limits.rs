@@ -26,18 +26,8 @@ pub const JOB_ECHO_BYTES_MAX: usize = 8_192;
 /// Output of a Process handed to its job; larger becomes null. Bytes of the JSON text.
 pub const PROCESS_OUTPUT_BYTES_MAX: usize = 49_152;
 
-/// `variables` that a caller sends to runs that exist, in bytes of the JSON text: an event of an inbox, with room for what
-/// stands around them.
-pub const EVENT_VARIABLES_BYTES_MAX: usize = INBOX_EVENT_BYTES_MAX - 1_024;
-
-/// Name of a message or signal that runs wait for, in bytes.
-pub const EVENT_NAME_BYTES_MAX: usize = 255;
-
-/// `correlationKey` of a message that runs wait for, in bytes.
-pub const CORRELATION_KEY_BYTES_MAX: usize = 256;
-
-/// Longest time that a message waits for a run to want it, in seconds: seven days.
-pub const MESSAGE_WAITS_SECONDS_MAX: u32 = 604_800;
+/// Name of a message or signal that a caller sends to runs, in bytes.
+pub const SENT_NAME_BYTES_MAX: usize = 255;
 
 /// `assignee` of a user task, in characters.
 pub const ASSIGNEE_CHARS_MAX: usize = 255;
@@ -210,6 +200,9 @@ pub const MESSAGES_KEPT_OF_KEY_MAX: u32 = 100;
 
 /// Kept messages of one project.
 pub const MESSAGES_KEPT_OF_PROJECT_MAX: u32 = 10_000;
+
+/// How long a message that nobody waits for may be kept for who comes later.
+pub const MESSAGE_TTL_MAX: Duration = Duration::from_hours(7 * 24);
 
 /// Steps of a Process in one delivery of its message.
 pub const SLICE_STEPS: u32 = 1_000;

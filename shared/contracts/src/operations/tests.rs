@@ -166,7 +166,7 @@ fn a_message_without_options_carries_nothing_and_does_not_wait() {
         name: "paid".into(),
         key: None,
         variables: Map::new(),
-        waits_seconds: 0,
+        ttl: Duration::ZERO,
         id: None,
     };
     assert_eq!(message, expected);

@@ -29,7 +29,8 @@ fn golden(name: &str) -> Value {
 
 /// The golden request of each operation.
 pub(crate) fn requests() -> Vec<Value> {
-    ["processes.start", "processes.get", "agents.start", "agents.get"]
+    runfleet_contracts::Operation::ALL
+        .map(runfleet_contracts::Operation::as_str)
         .map(|operation| json!({"operation": operation, "payload": golden(operation)}))
         .into()
 }

@@ -3,6 +3,9 @@
 use std::time::{Duration, Instant};
 
 use runfleet_contracts::agents::{AgentGet, AgentStart, ValidAgentStart};
+use runfleet_contracts::operations::{
+    AssignTask, CompleteTask, HistoryOf, OnRun, PublishMessage, RetryRun, SendSignal, SetVariables,
+};
 use runfleet_contracts::processes::{ProcessGet, ProcessStart, ValidProcessStart};
 use runfleet_contracts::{ErrorBody, ErrorCode, Operation, Request};
 use serde::Serialize;
@@ -25,6 +28,7 @@ pub(crate) enum Accepted {
     Process(ValidProcessStart),
     Agent(Box<ValidAgentStart>),
     Get(String, Option<runfleet_domain::RunId>),
+    Operate(String),
 }
 
 impl Accepted {
@@ -52,7 +56,22 @@ fn options(operation: Operation, payload: &RawValue) -> Result<Accepted, ErrorBo
         Operation::AgentsStart => AgentStart::parse(payload).map(Box::new).map(Accepted::Agent),
         Operation::ProcessesGet => ProcessGet::parse(payload).map(get),
         Operation::AgentsGet => AgentGet::parse(payload).map(get),
+        Operation::ProcessesCancel
+        | Operation::ProcessesDelete
+        | Operation::ProcessesPause
+        | Operation::ProcessesResume => OnRun::parse(payload).map(operate),
+        Operation::ProcessesRetry => RetryRun::parse(payload).map(operate),
+        Operation::ProcessesSet => SetVariables::parse(payload).map(operate),
+        Operation::ProcessesCompleteTask => CompleteTask::parse(payload).map(operate),
+        Operation::ProcessesAssignTask => AssignTask::parse(payload).map(operate),
+        Operation::ProcessesHistory => HistoryOf::parse(payload).map(operate),
+        Operation::ProcessesMessage => PublishMessage::parse(payload).map(operate),
+        Operation::ProcessesSignal => SendSignal::parse(payload).map(operate),
     }
+}
+
+fn operate(options: impl std::fmt::Debug) -> Accepted {
+    Accepted::Operate(format!("{options:?}"))
 }
 
 fn timed(body: &[u8]) -> (Result<(Request, Accepted), ErrorBody>, Duration) {
@@ -111,6 +130,17 @@ fn comes_back(request: &Request, accepted: &Accepted) {
         Operation::AgentsStart => rewritten::<AgentStart>(&again.payload),
         Operation::ProcessesGet => rewritten::<ProcessGet>(&again.payload),
         Operation::AgentsGet => rewritten::<AgentGet>(&again.payload),
+        Operation::ProcessesCancel
+        | Operation::ProcessesDelete
+        | Operation::ProcessesPause
+        | Operation::ProcessesResume => rewritten::<OnRun>(&again.payload),
+        Operation::ProcessesRetry => rewritten::<RetryRun>(&again.payload),
+        Operation::ProcessesSet => rewritten::<SetVariables>(&again.payload),
+        Operation::ProcessesCompleteTask => rewritten::<CompleteTask>(&again.payload),
+        Operation::ProcessesAssignTask => rewritten::<AssignTask>(&again.payload),
+        Operation::ProcessesHistory => rewritten::<HistoryOf>(&again.payload),
+        Operation::ProcessesMessage => rewritten::<PublishMessage>(&again.payload),
+        Operation::ProcessesSignal => rewritten::<SendSignal>(&again.payload),
     };
     let again = options(request.operation, &payload).unwrap();
     assert_eq!(format!("{again:?}"), format!("{accepted:?}"));
