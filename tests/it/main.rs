@@ -8,5 +8,6 @@ mod contract;
 mod examples;
 mod facts;
 mod journeys;
+mod operations;
 mod starts;
 mod tidy;

@@ -78,11 +78,13 @@ pub(crate) struct GetArgs {
     identity: Identity,
 }
 
-fn json(option: &str, text: Option<String>) -> Result<Option<Box<RawValue>>> {
-    text.map(RawValue::from_string).transpose().with_context(|| format!("--{option} is not JSON"))
+/// An argument that is JSON.
+pub(crate) fn json(argument: &str, text: Option<String>) -> Result<Option<Box<RawValue>>> {
+    text.map(RawValue::from_string).transpose().with_context(|| format!("{argument} is not JSON"))
 }
 
-fn client(identity: &Identity) -> Result<(Client, runfleet_broker::Broker)> {
+/// A client for one call. The session must be closed after it.
+pub(crate) fn client(identity: &Identity) -> Result<(Client, runfleet_broker::Broker)> {
     let mut context = Context::load()?;
     let token = context.token(identity)?;
     let broker = context.broker()?;
@@ -90,10 +92,10 @@ fn client(identity: &Identity) -> Result<(Client, runfleet_broker::Broker)> {
 }
 
 pub(crate) async fn start_process(args: StartProcess) -> Result<ExitCode> {
-    let payload = json("payload", args.payload)?;
+    let payload = json("--payload", args.payload)?;
     let start = ProcessStart {
         process_info_id: args.process,
-        input: json("input", args.input)?,
+        input: json("--input", args.input)?,
         instance_name: args.name,
         idempotency_key: args.key,
         on_complete: args.job.map(|job| OutcomeJob { job, payload }),
@@ -105,7 +107,7 @@ pub(crate) async fn start_process(args: StartProcess) -> Result<ExitCode> {
 }
 
 pub(crate) async fn start_agent(args: StartAgent) -> Result<ExitCode> {
-    let payload = json("payload", args.payload)?;
+    let payload = json("--payload", args.payload)?;
     let deliver_to = args.deliver_to.map(|personnel_id| DeliverTo {
         personnel_id,
         conversation: None,
@@ -114,9 +116,9 @@ pub(crate) async fn start_agent(args: StartAgent) -> Result<ExitCode> {
     let start = AgentStart {
         agent_id: args.agent,
         instruction: args.instruction,
-        variables: json("variables", args.variables)?,
+        variables: json("--variables", args.variables)?,
         records: None,
-        result_schema: json("result-schema", args.result_schema)?,
+        result_schema: json("--result-schema", args.result_schema)?,
         run_as: None,
         approval_policy: None,
         timeout_seconds: args.timeout_seconds,
@@ -143,7 +145,7 @@ pub(crate) async fn get(args: GetArgs) -> Result<ExitCode> {
 }
 
 /// The answer as JSON on stdout; a refusal too, with exit code 1: programs read both.
-fn print<T: serde::Serialize>(answer: Result<T, Error>) -> Result<ExitCode> {
+pub(crate) fn print<T: serde::Serialize>(answer: Result<T, Error>) -> Result<ExitCode> {
     match answer {
         Ok(data) => {
             crate::out::line(serde_json::to_string_pretty(&data)?);

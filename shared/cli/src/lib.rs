@@ -10,9 +10,12 @@ mod context;
 mod dev;
 mod jobs;
 mod keys;
+mod messages;
 mod out;
+mod run_ops;
 mod run_show;
 mod settings;
+mod tasks;
 mod token;
 mod topology;
 
@@ -21,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Starts business Processes and agent runs in the background, and looks at them.
+/// Starts business Processes and agent runs in the background, looks at them, and acts on them.
 #[derive(Parser)]
 #[command(name = "runfleet", version, max_term_width = 120)]
 struct Cli {
@@ -40,9 +43,18 @@ enum Command {
     Start(Start),
     /// Ask the fleet where a run of your project stands.
     Get(calls::GetArgs),
-    /// Look at a run in the ledger.
+    /// Look at a run, end it, hold it, correct it.
     #[command(subcommand)]
     Run(Run),
+    /// User tasks of a run.
+    #[command(subcommand)]
+    Task(tasks::Command),
+    /// Messages that runs of a project wait for.
+    #[command(subcommand)]
+    Message(messages::MessageCommand),
+    /// Signals that runs of a project wait for.
+    #[command(subcommand)]
+    Signal(messages::SignalCommand),
     /// Jobs of a project.
     #[command(subcommand)]
     Jobs(Jobs),
@@ -72,11 +84,39 @@ enum Start {
 
 #[derive(Subcommand)]
 enum Run {
-    /// Where a run stands, why, and what happens next by when.
+    /// Where a run stands, why, and what happens next by when. Looks into the ledger.
     Show {
         /// The id of the run.
         id: String,
     },
+    /// End a run and every run that it has called. A run that has ended stays as it is.
+    Cancel(run_ops::OnRun),
+    /// The same, as removed.
+    Delete(run_ops::OnRun),
+    /// Hold a run: nothing happens until it is resumed, but its deadline counts.
+    Pause(run_ops::OnRun),
+    /// Let a run go on that was held.
+    Resume(run_ops::OnRun),
+    /// Try again what has failed for good: one incident, or all of the run.
+    Retry(run_ops::Retry),
+    /// Set variables of a run, or of one of its sub-processes.
+    Set(run_ops::Set),
+    /// What has happened in a run, oldest first: one line of JSON for each entry.
+    History(run_ops::History),
+}
+
+async fn on_run(command: Run) -> anyhow::Result<ExitCode> {
+    use run_ops::Change;
+    match command {
+        Run::Show { id } => run_show::run(&id).await.map(|()| ExitCode::SUCCESS),
+        Run::Cancel(args) => run_ops::change(Change::Cancel, args).await,
+        Run::Delete(args) => run_ops::change(Change::Delete, args).await,
+        Run::Pause(args) => run_ops::change(Change::Pause, args).await,
+        Run::Resume(args) => run_ops::change(Change::Resume, args).await,
+        Run::Retry(args) => run_ops::retry(args).await,
+        Run::Set(args) => run_ops::set(args).await,
+        Run::History(args) => run_ops::history(args).await,
+    }
 }
 
 #[derive(Subcommand)]
@@ -120,7 +160,10 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Start(Start::Process(args)) => return calls::start_process(args).await,
         Command::Start(Start::Agent(args)) => return calls::start_agent(args).await,
         Command::Get(args) => return calls::get(args).await,
-        Command::Run(Run::Show { id }) => run_show::run(&id).await?,
+        Command::Run(command) => return on_run(command).await,
+        Command::Task(command) => return tasks::run(command).await,
+        Command::Message(command) => return messages::message(command).await,
+        Command::Signal(command) => return messages::signal(command).await,
         Command::Jobs(Jobs::Tail(args)) => jobs::tail(args).await?,
         Command::Keys(command) => keys::run(command).await?,
         Command::Batch(command) => batch::run(command).await?,

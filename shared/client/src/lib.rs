@@ -1,4 +1,4 @@
-//! The Rust client: start Processes and agents and ask where they stand, over the public path.
+//! The Rust client: start Processes and agents, ask where they stand, and act on Process runs, over the public path.
 //!
 //! ```no_run
 //! use runfleet_client::{Broker, BrokerConfig, Client, Error, ProcessStartOptions, Registry, SecretString};
@@ -28,6 +28,7 @@
 
 mod agents;
 mod error;
+mod operations;
 mod processes;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -48,6 +49,7 @@ use ulid::Ulid;
 
 pub use crate::agents::{AgentStartOptions, Agents};
 pub use crate::error::Error;
+pub use crate::operations::Message;
 pub use crate::processes::{ProcessStartOptions, Processes};
 
 /// Makes calls with one execution token. Clones share the connection.

@@ -4,6 +4,7 @@
 
 mod catalog;
 pub mod effects;
+pub mod ending;
 mod fleet;
 pub mod inbox;
 pub mod settings;

@@ -4,6 +4,7 @@ use runfleet_broker::{Failure, Publisher, Verdict};
 use runfleet_contracts::request::REPLY_KIND;
 use runfleet_contracts::{ErrorBody, Reply};
 use serde::Serialize;
+use serde_json::Value;
 
 /// Who gets the answer.
 #[derive(Debug, Clone)]
@@ -55,20 +56,20 @@ impl Caller {
         Verdict::Park("refused", format!("{} {field}", error.code.as_str()))
     }
 
-    /// Ends a request that met a passing fault: the caller is told and tries again; without a caller the message waits on
+    /// Ends a request that met a passing fault: the caller is told `error` and tries again; without a caller the message waits on
     /// the retry ladder.
     pub(crate) async fn postpone(
         &self,
         publisher: &Publisher,
-        writes_may_have_completed: bool,
+        error: ErrorBody,
         failure: Failure,
     ) -> Result<Verdict, Failure> {
         if !self.waits() {
             return Err(failure);
         }
-        tracing::warn!(error = %what(&failure), writes_may_have_completed, "a request met a passing fault");
-        self.tell(publisher, &Reply::<()>::Failed(ErrorBody::retryable(writes_may_have_completed)))
-            .await;
+        let maybe_written = error.details.get("writesMayHaveCompleted").and_then(Value::as_bool);
+        tracing::warn!(error = %what(&failure), maybe_written, "a request met a passing fault");
+        self.tell(publisher, &Reply::<()>::Failed(error)).await;
         Ok(Verdict::Done)
     }
 }

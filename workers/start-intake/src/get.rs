@@ -5,15 +5,15 @@ use runfleet_catalog::Snapshot;
 use runfleet_contracts::agents::{AgentGet, AgentRunError, AgentRunState};
 use runfleet_contracts::processes::{ProcessGet, ProcessState};
 use runfleet_contracts::{ErrorBody, ErrorCode, Reply, Request};
-use runfleet_domain::RunKind;
 use runfleet_domain::admission::{self, Refusal, Rules};
 use runfleet_domain::limits::StartLimits;
+use runfleet_domain::{Caller, RunKind};
 use runfleet_identity::Verified;
 use runfleet_store::{GetRun, Got, RunRecord};
 use runfleet_worker::effects::version_name;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::answer::Caller;
+use crate::answer;
 use crate::handler::{Deps, RawRequest, patience};
 use crate::start::budget_spent;
 
@@ -22,7 +22,7 @@ const ID_SHOWN_CHARS: usize = 64;
 
 pub(crate) async fn get(
     deps: &Deps,
-    caller: &Caller,
+    caller: &answer::Caller,
     message: &Inbound<RawRequest>,
     asks: &Verified,
     request: &Request,
@@ -37,7 +37,7 @@ pub(crate) async fn get(
         Err(error) => return Ok(deps.refuse(caller, operation, error).await),
     };
     let asking = async {
-        let budget = match budget(deps, asks, kind).await? {
+        let budget = match budget(deps, asks, kind, admission::get).await? {
             Ok(budget) => budget,
             Err(error) => return Ok(Err(error)),
         };
@@ -75,11 +75,15 @@ pub(crate) async fn get(
     }
 }
 
-/// Whether this execution may ask at all; gives the calls that it may make.
-async fn budget(
+/// The rule that says whether a call about runs that exist may be made.
+pub(crate) type Rule = fn(&Caller<'_>, RunKind, &Rules<'_>) -> Result<Option<u32>, Refusal>;
+
+/// Whether this execution may call at all; gives the calls that it may make.
+pub(crate) async fn budget(
     deps: &Deps,
     asks: &Verified,
     kind: RunKind,
+    rule: Rule,
 ) -> Result<Result<Option<u32>, ErrorBody>, Failure> {
     let claims = &asks.claims;
     let decide = |snapshot: Option<&Snapshot>| {
@@ -91,7 +95,7 @@ async fn budget(
             job_declared: true,
             target: None,
         };
-        admission::get(&claims.caller(asks.expired), kind, &rules)
+        rule(&claims.caller(asks.expired), kind, &rules)
     };
     let snapshot = deps.catalog.get(&claims.workspace).await.transient("loading the catalog")?;
     let mut budget = decide(snapshot.as_deref());
@@ -103,7 +107,8 @@ async fn budget(
     Ok(budget.map_err(ErrorBody::from))
 }
 
-fn missing(kind: RunKind, text: &str) -> ErrorBody {
+/// The run is not there, or not for this project.
+pub(crate) fn missing(kind: RunKind, text: &str) -> ErrorBody {
     let resource = match kind {
         RunKind::Process => "process_instance",
         RunKind::Agent => "agent_run",

@@ -17,7 +17,7 @@ use crate::answer::Caller;
 use crate::facts::FactServices;
 use crate::key_set::Keys;
 use crate::metrics::Metrics;
-use crate::{get, start};
+use crate::{get, operate, start};
 
 /// How long a lane is held back when the next queue is full.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
@@ -128,8 +128,20 @@ impl Deps {
         writes_may_have_completed: bool,
         failure: Failure,
     ) -> Result<Verdict, Failure> {
-        self.count(operation, ErrorCode::Retryable.as_str());
-        caller.postpone(&self.publisher, writes_may_have_completed, failure).await
+        let error = ErrorBody::retryable(writes_may_have_completed);
+        self.postpone_as(caller, operation, error, failure).await
+    }
+
+    /// Postpones, and tells the caller what is in the way.
+    pub(crate) async fn postpone_as(
+        &self,
+        caller: &Caller,
+        operation: &str,
+        error: ErrorBody,
+        failure: Failure,
+    ) -> Result<Verdict, Failure> {
+        self.count(operation, error.code.as_str());
+        caller.postpone(&self.publisher, error, failure).await
     }
 }
 
@@ -162,6 +174,19 @@ pub(crate) async fn handle(
         }
         Operation::ProcessesGet | Operation::AgentsGet => {
             get::get(&deps, &caller, &message, &asks, request).await
+        }
+        Operation::ProcessesCancel
+        | Operation::ProcessesDelete
+        | Operation::ProcessesPause
+        | Operation::ProcessesResume
+        | Operation::ProcessesRetry
+        | Operation::ProcessesSet
+        | Operation::ProcessesCompleteTask
+        | Operation::ProcessesAssignTask
+        | Operation::ProcessesHistory
+        | Operation::ProcessesMessage
+        | Operation::ProcessesSignal => {
+            operate::operate(&deps, &caller, &message, &asks, request).await
         }
     }
 }

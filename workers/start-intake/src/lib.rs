@@ -1,4 +1,5 @@
-//! Accepts start requests exactly once, answers get requests, and refuses the rest without leaving a trace.
+//! Accepts start requests exactly once, answers get requests, carries out what is done to runs that exist, and refuses the
+//! rest without leaving a trace.
 
 mod admission;
 mod answer;
@@ -8,6 +9,7 @@ mod get;
 mod handler;
 mod key_set;
 mod metrics;
+mod operate;
 mod start;
 
 use std::path::PathBuf;

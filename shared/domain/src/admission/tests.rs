@@ -133,6 +133,9 @@ impl Case {
 
 type Defect = fn(&mut Case);
 
+/// The calls that an execution may make, none for any number, or why it may not call.
+type Calls = Result<Option<u32>, Refusal>;
+
 /// Every way in which the start of a Process can be refused, in the order of the checks.
 fn defects_of_processes() -> Vec<(Refusal, Defect)> {
     const KIND: RunKind = RunKind::Process;
@@ -371,7 +374,7 @@ fn operating_needs_what_asking_needs_and_the_right_to_write() {
         change(&mut case);
         case.operate()
     };
-    let table: [(&str, Defect, Result<Option<u32>, Refusal>); 13] = [
+    let table: [(&str, Defect, Calls); 13] = [
         ("a job of a person", |_| {}, Ok(Some(1_000))),
         ("a job without a user", |case| case.user = None, Ok(Some(1_000))),
         ("a script", |case| case.source = Source::Script, Ok(Some(100))),

@@ -1,0 +1,314 @@
+//! What people and code do to Process runs that exist, through real workers.
+
+use anyhow::{Context, Result};
+use runfleet_client::{Client, Error};
+use runfleet_contracts::claims::Source;
+use runfleet_contracts::message::ProcessCompletion;
+use runfleet_contracts::{Claims, ErrorBody, ErrorCode, Operation, Request};
+use runfleet_domain::{RunId, RunState};
+use runfleet_store::RunRecord;
+use runfleet_testkit::wait_until;
+use runfleet_tests::{BOUND, Fleet, Jobs, Options, project, start};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+const RUNNER_QUEUE: &str = "process-runner.interactive";
+
+/// A fleet whose runs stay where they are: nobody runs Processes.
+async fn held_up(options: Options) -> Result<Fleet> {
+    Fleet::start(Options { without: vec!["process-runner"], ..options }).await
+}
+
+/// The same, with alarms that never ring in a test: what is healed is healed by something else.
+async fn held_up_without_alarms(fail_at: &str) -> Result<Fleet> {
+    let setting = |name: &str| (format!("RUNFLEET_ALARM_{name}_MS"), "600000".to_owned());
+    held_up(Options {
+        settings: vec![setting("HANDOVER"), setting("UNCLAIMED")],
+        fail_at: Some(("start-intake", fail_at.to_owned())),
+        ..Options::default()
+    })
+    .await
+}
+
+fn jobs(fleet: &Fleet) -> Jobs {
+    let (workspace, project) = project();
+    Jobs::take(&fleet.broker, workspace, project, true)
+}
+
+fn client(fleet: &Fleet, change: impl FnOnce(&mut Claims)) -> Result<Client> {
+    let mut claims = fleet.claims();
+    change(&mut claims);
+    Ok(fleet.client()?.token(fleet.token(&claims)?))
+}
+
+async fn started(client: &Client) -> Result<String> {
+    Ok(client.processes().start_with(&start(&json!({"amount": 1}))).await?.instance_id)
+}
+
+async fn record(fleet: &Fleet, run: &str) -> Result<RunRecord> {
+    fleet.store.load_run(run.parse()?).await?.context("no such run")
+}
+
+/// The refusal that a call must have got.
+fn refusal<T: std::fmt::Debug>(answer: Result<T, Error>) -> ErrorBody {
+    let error = answer.unwrap_err();
+    error.body().unwrap_or_else(|| panic!("not a refusal: {error:?}")).clone()
+}
+
+async fn outcome_state(jobs: &Jobs, run: &str) -> Result<String> {
+    let job = jobs.wait(run.parse::<RunId>()?.outcome_job(), BOUND).await?;
+    let completion: ProcessCompletion = serde_json::from_str(job.payload.get())?;
+    Ok(completion.process.state)
+}
+
+fn request(operation: Operation, payload: &Value) -> Result<Vec<u8>> {
+    Ok(serde_json::to_vec(&Request { operation, payload: to_raw_value(payload)? })?)
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_or_deleted_ends_once_and_hands_over_that_outcome() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let (jobs, client) = (jobs(&fleet), fleet.client()?);
+    let (first, second) = (started(&client).await?, started(&client).await?);
+    let canceled = client.processes().cancel(&first).await?;
+    assert_eq!((canceled.instance_id, canceled.state.as_str()), (first.clone(), "CANCELED"));
+    assert_eq!(client.processes().delete(&second).await?.state, "DELETED");
+    assert_eq!(outcome_state(&jobs, &first).await?, "CANCELED");
+    assert_eq!(outcome_state(&jobs, &second).await?, "DELETED");
+    // The first end wins; whoever comes later is told it.
+    assert_eq!(client.processes().delete(&first).await?.state, "CANCELED");
+    assert_eq!(client.processes().cancel(&second).await?.state, "DELETED");
+    assert_eq!(client.processes().get(&first).await?.state, "CANCELED");
+    assert_eq!(jobs.get(first.parse::<RunId>()?.outcome_job()).context("no job")?.0, 1);
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn a_run_that_is_paused_does_nothing_until_it_is_resumed() -> Result<()> {
+    let mut fleet = held_up(Options::default()).await?;
+    let (jobs, client) = (jobs(&fleet), fleet.client()?);
+    let (held, other) = (started(&client).await?, started(&client).await?);
+    for _ in 0..2 {
+        assert_eq!(client.processes().pause(&held).await?.state, "PAUSED");
+    }
+    fleet.spawn("process-runner", None)?;
+    fleet.ready("process-runner").await?;
+    assert_eq!(outcome_state(&jobs, &other).await?, "COMPLETED");
+    wait_until("the runner has dropped the wake-up", BOUND, || async {
+        let series = "runfleet_consumer_messages_total";
+        let text = fleet.metrics("process-runner").await?;
+        let dropped = text.lines().any(|line| {
+            line.starts_with(series) && line.contains("dropped") && !line.ends_with(" 0")
+        });
+        Ok(dropped.then_some(()))
+    })
+    .await?;
+    assert_eq!(record(&fleet, &held).await?.state, RunState::Paused);
+    assert_eq!(client.processes().get(&held).await?.state, "PAUSED");
+    assert_eq!(client.processes().resume(&held).await?.state, "RUNNING");
+    assert_eq!(outcome_state(&jobs, &held).await?, "COMPLETED");
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn what_has_ended_cannot_be_held_corrected_or_told_anything() -> Result<()> {
+    let fleet = Fleet::start(Options::default()).await?;
+    let (jobs, client) = (jobs(&fleet), fleet.client()?);
+    let run = started(&client).await?;
+    assert_eq!(outcome_state(&jobs, &run).await?, "COMPLETED");
+    let processes = client.processes();
+    for answer in [
+        processes.pause(&run).await,
+        processes.resume(&run).await,
+        processes.retry(&run, None).await,
+        processes.set(&run, None, &json!({"a": 1})).await,
+        processes.complete_task(&run, 7, None).await,
+        processes.assign_task(&run, 7, None).await,
+    ] {
+        let error = refusal(answer);
+        assert_eq!(error.code, ErrorCode::Validation);
+        assert_eq!(error.details["reason"], "RUN_ENDED");
+        assert_eq!(
+            (&error.details["field"], &error.details["state"]),
+            (&json!("instanceId"), &json!("COMPLETED"))
+        );
+    }
+    for answer in [processes.cancel(&run).await?, processes.delete(&run).await?] {
+        assert_eq!(answer.state, "COMPLETED");
+    }
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn events_wait_for_a_run_once_for_each_request() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let client = fleet.client()?;
+    let run = started(&client).await?;
+    let payload = json!({"instanceId": run, "variables": {"n": 9_007_199_254_740_993_u64}});
+    let body = request(Operation::ProcessesSet, &payload)?;
+    let first = client.send("answer:7:1".into(), body.clone()).await?;
+    assert_eq!(first, client.send("answer:7:1".into(), body).await?, "the same answer");
+    client.processes().retry(&run, Some(7)).await?;
+    let explained = fleet.store.explain_run(run.parse()?).await?.context("no such run")?;
+    assert_eq!(explained.inbox_events, 2);
+    // Both ways of telling it wake the runner.
+    assert!(fleet.depth(RUNNER_QUEUE).await? >= 3);
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn an_inbox_that_is_full_asks_to_come_again_and_keeps_everything() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let client = fleet.client()?;
+    let run = started(&client).await?;
+    let run_id: RunId = run.parse()?;
+    for at in 0..runfleet_domain::limits::INBOX_EVENTS_MAX {
+        let id = format!("event-{at}").parse()?;
+        fleet.store.append_event(run_id, &id, "{}").await?;
+    }
+    let error = refusal(client.processes().retry(&run, None).await);
+    assert_eq!(
+        (error.code, &error.details["reason"]),
+        (ErrorCode::Retryable, &json!("INBOX_FULL"))
+    );
+    assert_eq!(error.details["writesMayHaveCompleted"], false);
+    let explained = fleet.store.explain_run(run_id).await?.context("no such run")?;
+    assert_eq!(explained.inbox_events, u64::from(runfleet_domain::limits::INBOX_EVENTS_MAX));
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn only_a_project_that_may_write_does_something_to_its_own_runs() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let own = fleet.client()?;
+    let run = started(&own).await?;
+    let reader = client(&fleet, |claims| claims.read_only = true)?;
+    for (who, client, code, fact) in [
+        ("who may only read", reader.clone(), ErrorCode::PermissionDenied, ("reason", "READ_ONLY")),
+        (
+            "a trigger before a change",
+            client(&fleet, |claims| claims.source = Source::TriggerBefore)?,
+            ErrorCode::PermissionDenied,
+            ("reason", "TRIGGER_READ_ONLY"),
+        ),
+        (
+            "an expired token",
+            client(&fleet, |claims| claims.exp = 1)?,
+            ErrorCode::PermissionDenied,
+            ("reason", "TOKEN_EXPIRED"),
+        ),
+        (
+            "a project without a policy",
+            client(&fleet, |claims| claims.project = "other".parse().unwrap())?,
+            ErrorCode::PermissionDenied,
+            ("reason", "PROCESSES_NOT_ALLOWED"),
+        ),
+    ] {
+        let processes = client.processes();
+        for answer in [
+            processes.cancel(&run).await,
+            processes.pause(&run).await,
+            processes.set(&run, None, &json!({})).await,
+        ] {
+            let error = refusal(answer);
+            assert_eq!((error.code, error.details[fact.0].as_str()), (code, Some(fact.1)), "{who}");
+        }
+    }
+    assert!(reader.processes().history(&run, 0, None).await.is_ok(), "reading is reading");
+    for id in ["PI0000000000000000000000000000", "AG0000000000000000000000000000", "", "x y"] {
+        let error = refusal(own.processes().cancel(id).await);
+        assert_eq!(
+            (error.code, error.details["resource"].as_str()),
+            (ErrorCode::NotFound, Some("process_instance"))
+        );
+    }
+    assert_eq!(record(&fleet, &run).await?.state, RunState::Queued, "nothing has happened");
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn each_operation_is_one_call_of_its_execution() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let run = started(&fleet.client()?).await?;
+    let script = client(&fleet, |claims| claims.source = Source::Script)?;
+    for _ in 0..50 {
+        script.processes().pause(&run).await?;
+        script.processes().resume(&run).await?;
+    }
+    let error = refusal(script.processes().cancel(&run).await);
+    assert_eq!(
+        (error.code, &error.details["budget"]),
+        (ErrorCode::RateLimited, &json!("capabilityCalls"))
+    );
+    assert_eq!(error.details["used"], 100);
+    assert_eq!(record(&fleet, &run).await?.state, RunState::Running);
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn intake_killed_between_the_end_of_a_run_and_its_outcome_loses_nothing() -> Result<()> {
+    let mut fleet = held_up_without_alarms("intake.run_ended").await?;
+    let (jobs, client) = (jobs(&fleet), fleet.client()?);
+    let run = started(&client).await?;
+    let (canceled, killed) = tokio::join!(client.processes().cancel(&run), async {
+        fleet.ended("start-intake").await?;
+        fleet.spawn("start-intake", None)?;
+        fleet.ready("start-intake").await
+    });
+    killed?;
+    assert_eq!(canceled?.state, "CANCELED", "the request came back and was answered");
+    assert_eq!(outcome_state(&jobs, &run).await?, "CANCELED");
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn intake_killed_between_resuming_a_run_and_waking_it_loses_nothing() -> Result<()> {
+    let mut fleet = held_up_without_alarms("intake.run_resumed").await?;
+    let (jobs, client) = (jobs(&fleet), fleet.client()?);
+    let run = started(&client).await?;
+    client.processes().pause(&run).await?;
+    fleet.purge(RUNNER_QUEUE).await?;
+    let (resumed, killed) = tokio::join!(client.processes().resume(&run), async {
+        fleet.ended("start-intake").await?;
+        fleet.spawn("start-intake", None)?;
+        fleet.ready("start-intake").await
+    });
+    killed?;
+    assert_eq!(resumed?.state, "RUNNING");
+    assert!(fleet.depth(RUNNER_QUEUE).await? >= 1, "woken by the repetition");
+    fleet.spawn("process-runner", None)?;
+    fleet.ready("process-runner").await?;
+    assert_eq!(outcome_state(&jobs, &run).await?, "COMPLETED");
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn a_run_in_the_middle_of_its_slices_is_cancelled_for_good() -> Result<()> {
+    let options = Options {
+        settings: vec![("RUNFLEET_SLICE_STEPS".to_owned(), "2".to_owned())],
+        ..Options::default()
+    };
+    let fleet = Fleet::start(options).await?;
+    let (jobs, client) = (jobs(&fleet), fleet.client()?);
+    let mut long = start(&json!({"limit": 1_000_000}));
+    long.process_info_id = "count-to-limit".into();
+    long.on_complete.as_mut().context("no job")?.job = "count_done".into();
+    let run = client.processes().start_with(&long).await?.instance_id;
+    wait_until("the run goes on", BOUND, || async {
+        let run = record(&fleet, &run).await?;
+        Ok((run.state == RunState::Running && run.version > 10).then_some(()))
+    })
+    .await?;
+    assert_eq!(client.processes().pause(&run).await?.state, "PAUSED");
+    assert_eq!(client.processes().resume(&run).await?.state, "RUNNING");
+    let before = record(&fleet, &run).await?.version;
+    wait_until("the run goes on again", BOUND, || async {
+        Ok((record(&fleet, &run).await?.version > before + 10).then_some(()))
+    })
+    .await?;
+    assert_eq!(client.processes().cancel(&run).await?.state, "CANCELED");
+    assert_eq!(outcome_state(&jobs, &run).await?, "CANCELED");
+    let at_the_end = record(&fleet, &run).await?;
+    assert_eq!((at_the_end.state, at_the_end.position), (RunState::Canceled, None));
+    fleet.remove().await
+}

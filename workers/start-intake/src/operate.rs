@@ -1,0 +1,150 @@
+//! What people and code do to Process runs that exist: end, hold, correct, tell, look back. Decide, commit, publish, answer. In
+//! this order.
+//!
+//! Each of it is done once for a message id where doing it twice would show: events have an id that is derived from it. What is
+//! cut off in between is found and published again by the repetition.
+
+mod asked;
+mod event_id;
+mod run;
+
+use runfleet_broker::{Classify, Failure, Inbound, PublishError, Verdict};
+use runfleet_contracts::{ErrorBody, Reply, Request};
+use runfleet_domain::admission;
+use runfleet_domain::{Lane, MessageId, RunId, RunKind};
+use runfleet_identity::Verified;
+use runfleet_store::{GetRun, Got};
+use runfleet_worker::effects;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use self::asked::Asked;
+use crate::answer::Caller;
+use crate::get::{budget, missing};
+use crate::handler::{Deps, RawRequest, patience};
+use crate::start::budget_spent;
+
+/// What the caller is told.
+enum Done {
+    /// It was done.
+    Answer(Box<RawValue>),
+    /// It was not, and never will be.
+    Refused(ErrorBody),
+    /// It was not, for a passing reason. Nothing was written.
+    NotNow(ErrorBody, &'static str),
+}
+
+/// A passing fault, and whether something may have been written before it.
+struct Trouble {
+    maybe_written: bool,
+    failure: Failure,
+}
+
+/// Says of a failure whether something may have been written before it.
+trait Written<T> {
+    /// Nothing was.
+    fn before_writing(self) -> Result<T, Trouble>;
+    /// Something may have been.
+    fn after_writing(self) -> Result<T, Trouble>;
+}
+
+impl<T> Written<T> for Result<T, Failure> {
+    fn before_writing(self) -> Result<T, Trouble> {
+        self.map_err(|failure| Trouble { maybe_written: false, failure })
+    }
+
+    fn after_writing(self) -> Result<T, Trouble> {
+        self.map_err(|failure| Trouble { maybe_written: true, failure })
+    }
+}
+
+/// One operation on its way.
+struct Operating<'a> {
+    deps: &'a Deps,
+    message: &'a Inbound<RawRequest>,
+    asks: &'a Verified,
+    id: MessageId,
+}
+
+pub(crate) async fn operate(
+    deps: &Deps,
+    caller: &Caller,
+    message: &Inbound<RawRequest>,
+    asks: &Verified,
+    request: &Request,
+) -> Result<Verdict, Failure> {
+    let operation = request.operation.as_str();
+    let id = message.message_id.parse::<MessageId>();
+    let id = id.map_err(|error| ErrorBody::field("message_id", error.to_string()));
+    let (id, asked) = match (id, Asked::parse(request.operation, &request.payload)) {
+        (Ok(id), Ok(asked)) => (id, asked),
+        (Err(error), _) | (_, Err(error)) => {
+            return Ok(deps.refuse(caller, operation, error).await);
+        }
+    };
+    let operating = Operating { deps, message, asks, id };
+    let done = tokio::time::timeout(patience(message), operating.run(asked)).await;
+    let late =
+        Err(Trouble { maybe_written: true, failure: Failure::transient("doing it in time") });
+    match done.unwrap_or(late) {
+        Ok(Done::Answer(answer)) => {
+            deps.count(operation, "ok");
+            caller.send(&deps.publisher, answer.get().as_bytes()).await;
+            runfleet_faults::point("intake.operation_answered");
+            Ok(Verdict::Done)
+        }
+        Ok(Done::Refused(error)) => Ok(deps.refuse(caller, operation, error).await),
+        Ok(Done::NotNow(error, doing)) => {
+            deps.postpone_as(caller, operation, error, Failure::transient(doing)).await
+        }
+        Err(Trouble { maybe_written, failure }) => {
+            deps.postpone(caller, operation, maybe_written, failure).await
+        }
+    }
+}
+
+impl Operating<'_> {
+    async fn run(&self, asked: Asked) -> Result<Done, Trouble> {
+        let rule = if asked.only_reads() { admission::get } else { admission::operate };
+        let budget = budget(self.deps, self.asks, RunKind::Process, rule).await;
+        let calls_budget = match budget.before_writing()? {
+            Ok(budget) => budget,
+            Err(error) => return Ok(Done::Refused(error)),
+        };
+        let claims = &self.asks.claims;
+        let get = GetRun {
+            workspace: &claims.workspace,
+            project: &claims.project,
+            execution: &claims.execution,
+            calls_budget,
+            run: asked.run(),
+        };
+        let got = self.deps.store.get_run(&get).await.transient("loading the run");
+        match (got.before_writing()?, asked) {
+            (Got::BudgetExceeded { limit, used }, _) => {
+                Ok(Done::Refused(budget_spent(limit, used)))
+            }
+            (Got::Found(record), Asked::OnRun { what, .. }) => self.on_run(&record, what).await,
+            // Another project's run is not there, like one that never was.
+            (_, Asked::OnRun { text, .. }) => Ok(Done::Refused(missing(RunKind::Process, &text))),
+        }
+    }
+
+    /// Wakes the runner of a run that has got something to do. When its queue is full, the run's alarm wakes it later.
+    async fn wake(&self, run: RunId, lane: Lane, trace: Option<&str>) -> Result<(), Failure> {
+        let wake = effects::advance(run, "operation", lane, trace);
+        let wake = wake.permanent("writing the wake-up")?;
+        match effects::publish(&self.deps.publisher, wake).await {
+            Err(PublishError::Refused) => {
+                self.deps.hold_back(self.message.lane);
+                Ok(())
+            }
+            published => published.transient("waking the runner"),
+        }
+    }
+}
+
+fn answer<T: Serialize>(data: T) -> Result<Done, Trouble> {
+    let answer = to_raw_value(&Reply::Done(data)).permanent("writing the answer");
+    answer.after_writing().map(Done::Answer)
+}
