@@ -137,4 +137,12 @@ impl Store {
             _ => reply.unknown(),
         }
     }
+
+    /// Whether an event of this id has come to a run, so that what would bring it need not be done again.
+    pub async fn knows_event(&self, run: RunId, id: &MessageId) -> Result<bool, StoreError> {
+        let mut command = redis::cmd("ZSCORE");
+        command.arg(self.keys().seen(run)).arg(id.as_str());
+        let value = self.run_command(Operation::LoadRun, command).await?;
+        Ok(value != redis::Value::Nil)
+    }
 }

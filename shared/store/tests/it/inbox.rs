@@ -126,3 +126,15 @@ async fn nothing_is_put_into_the_inbox_of_a_run_that_is_over_or_unknown() {
     assert_eq!(world.store.append_event(unknown, &id, "{}").await.unwrap(), Appended::Missing);
     world.end().await;
 }
+
+#[tokio::test]
+async fn whether_an_event_has_come_is_known() {
+    let world = World::new().await;
+    let run = world.run(&Request::process()).await;
+    let (id, other) = (message("e"), message("other"));
+    assert!(!world.store.knows_event(run, &id).await.unwrap());
+    assert_eq!(world.store.append_event(run, &id, "{}").await.unwrap(), Appended::Added);
+    assert!(world.store.knows_event(run, &id).await.unwrap());
+    assert!(!world.store.knows_event(run, &other).await.unwrap());
+    world.end().await;
+}
