@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 use runfleet_broker::{Confirm, Line, Outgoing, PublishError, Publisher, Route};
 use runfleet_contracts::message::{EndedProcess, Fresh, ProcessCompletion};
-use runfleet_contracts::{Advance, JobRun, Message, OutcomeReady};
+use runfleet_contracts::{Advance, HostRequest, JobRun, Message, OutcomeReady, ProcessCall};
 use runfleet_domain::limits::PROCESS_OUTPUT_BYTES_MAX;
 use runfleet_domain::{Lane, RunId, RunKind};
 use runfleet_store::{JobRecord, OutcomeState, RunRecord};
@@ -134,6 +134,23 @@ pub fn job(record: &JobRecord) -> Result<Effect, EffectError> {
     let message = outgoing(id, &body, record.lane, record.traceparent.as_deref())?;
     let route = Route::Job { workspace: record.workspace.clone(), project: record.project.clone() };
     Ok(Effect { route, message })
+}
+
+/// One attempt of a task that is an HTTP call.
+pub fn call(call: &ProcessCall, lane: Lane, trace: Option<&str>) -> Result<Effect, EffectError> {
+    let mut message = outgoing(call.ask().to_string(), call, lane, trace)?;
+    message.expires_at_ms = Some(call.deadline);
+    Ok(Effect { route: Route::Call(lane), message: message.about(call.run_id.to_string()) })
+}
+
+/// One attempt of a task that a host of the project carries out.
+pub fn task(request: &HostRequest, lane: Lane, trace: Option<&str>) -> Result<Effect, EffectError> {
+    let mut message = outgoing(request.request_id.to_string(), request, lane, trace)?;
+    message.expires_at_ms = Some(request.deadline);
+    message.reply_to = Some(Route::Answer(lane).queue().into_owned());
+    let (workspace, project) = (request.workspace.clone(), request.project.clone());
+    let message = message.about(request.run_id.to_string());
+    Ok(Effect { route: Route::Task { workspace, project }, message })
 }
 
 fn raw(json: Option<&str>) -> Result<Option<Box<RawValue>>, EffectError> {

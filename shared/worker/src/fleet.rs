@@ -5,11 +5,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use prometheus::{IntCounterVec, Opts};
 use runfleet_broker::{
-    Broker, ConsumerConfig, Failure, Inbound, Inbox, LaneConfig, Publisher, Verdict,
+    Broker, ConsumerConfig, ConsumerError, Drained, Failure, Inbound, Inbox, LaneConfig, Publisher,
+    Verdict,
 };
 use runfleet_domain::Lane;
 use runfleet_runtime::{Lost, Process};
 use runfleet_store::{AlarmSet, Store};
+use tokio::task::JoinHandle;
 
 use crate::catalog::CatalogCache;
 use crate::settings::Settings;
@@ -30,6 +32,8 @@ pub struct Fleet {
     pub catalog: CatalogCache,
     broker: Broker,
     settings: Settings,
+    /// Consumers beside the one of [`Fleet::consume`].
+    beside: Vec<JoinHandle<Result<Drained, ConsumerError>>>,
 }
 
 impl Fleet {
@@ -44,7 +48,8 @@ impl Fleet {
         process.tasks.spawn(follow);
         process.tasks.spawn(watch_broker(broker.clone(), process.clone()));
         process.tasks.spawn(watch_ledger(store.clone(), process.clone()));
-        Ok(Self { publisher: broker.publisher(), store, catalog, broker, settings, process })
+        let publisher = broker.publisher();
+        Ok(Self { publisher, store, catalog, broker, settings, process, beside: Vec::new() })
     }
 
     /// The queues of this worker in the given lanes, with their prefetch.
@@ -87,6 +92,26 @@ impl Fleet {
         Ok(())
     }
 
+    /// Handles messages of further lanes, each of which may be worked on for `handler_timeout`, until the process is asked to
+    /// stop; then drains beside [`Fleet::consume`], which waits for it.
+    pub fn consume_beside<I, F, Fut>(
+        &mut self,
+        lanes: Vec<LaneConfig>,
+        handler_timeout: Duration,
+        handler: F,
+    ) where
+        I: Inbox,
+        F: Fn(Inbound<I>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Verdict, Failure>> + Send + 'static,
+    {
+        let mut config = ConsumerConfig::new(lanes);
+        config.handler_timeout = handler_timeout;
+        let consumer = self.broker.consumer(config);
+        let (shutdown, grace) = (self.process.shutdown.clone(), self.process.grace);
+        let running = async move { consumer.run::<I, _, _>(handler, shutdown, grace).await };
+        self.beside.push(self.process.tasks.spawn(running));
+    }
+
     /// Handles messages until the process is asked to stop, then drains. Ends with [`Lost`] when the broker stays away.
     pub async fn consume<I, F, Fut>(self, lanes: Vec<LaneConfig>, handler: F) -> Result<()>
     where
@@ -103,6 +128,10 @@ impl Fleet {
             () = self.broker.lost() => return Err(Lost("rabbitmq").into()),
         };
         tracing::info!(finished = drained.finished, requeued = drained.requeued, "drained");
+        for running in self.beside {
+            let drained = running.await.context("waiting for a consumer")?.context("consuming")?;
+            tracing::info!(finished = drained.finished, requeued = drained.requeued, "drained");
+        }
         self.broker.close().await;
         Ok(())
     }

@@ -61,6 +61,64 @@ pub struct Inbound<I> {
     pub body: I,
 }
 
+impl<I> Inbound<I> {
+    /// The body, and the message without it: for a queue that carries several kinds.
+    pub fn split(self) -> (I, Inbound<()>) {
+        let Self {
+            message_id,
+            kind,
+            queue,
+            lane,
+            attempt,
+            redelivered,
+            reply_to,
+            correlation_id,
+            traceparent,
+            authorization,
+            expires_at_ms,
+            timestamp_ms,
+            body,
+        } = self;
+        let rest = Inbound {
+            message_id,
+            kind,
+            queue,
+            lane,
+            attempt,
+            redelivered,
+            reply_to,
+            correlation_id,
+            traceparent,
+            authorization,
+            expires_at_ms,
+            timestamp_ms,
+            body: (),
+        };
+        (body, rest)
+    }
+}
+
+impl Inbound<()> {
+    /// The message with a body.
+    pub fn with<I>(self, body: I) -> Inbound<I> {
+        Inbound {
+            message_id: self.message_id,
+            kind: self.kind,
+            queue: self.queue,
+            lane: self.lane,
+            attempt: self.attempt,
+            redelivered: self.redelivered,
+            reply_to: self.reply_to,
+            correlation_id: self.correlation_id,
+            traceparent: self.traceparent,
+            authorization: self.authorization,
+            expires_at_ms: self.expires_at_ms,
+            timestamp_ms: self.timestamp_ms,
+            body,
+        }
+    }
+}
+
 /// Where a message came from and what may be taken.
 pub(crate) struct Origin<'a> {
     pub(crate) queue: &'a std::sync::Arc<str>,
