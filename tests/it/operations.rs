@@ -1,12 +1,19 @@
-//! What people and code do to Process runs that exist, through real workers.
+//! What people and code do to Process runs that exist, through real workers. Where a run has to wait for something, the test
+//! itself is its runner.
+
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use runfleet_client::{Client, Error};
+use runfleet_client::{Client, Error, Message};
 use runfleet_contracts::claims::Source;
 use runfleet_contracts::message::ProcessCompletion;
+use runfleet_contracts::operations::{HistoryEntry, HistoryWhat};
+use runfleet_contracts::run_event::RunEvent;
 use runfleet_contracts::{Claims, ErrorBody, ErrorCode, Operation, Request};
-use runfleet_domain::{RunId, RunState};
-use runfleet_store::RunRecord;
+use runfleet_domain::{Name, RunId, RunKind, RunState};
+use runfleet_store::{
+    Checkpoint, Claim, Claimed, Event, RunRecord, Saved, StartChild, Wait, Waits,
+};
 use runfleet_testkit::wait_until;
 use runfleet_tests::{BOUND, Fleet, Jobs, Options, project, start};
 use serde_json::value::to_raw_value;
@@ -310,5 +317,272 @@ async fn a_run_in_the_middle_of_its_slices_is_cancelled_for_good() -> Result<()>
     assert_eq!(outcome_state(&jobs, &run).await?, "CANCELED");
     let at_the_end = record(&fleet, &run).await?;
     assert_eq!((at_the_end.state, at_the_end.position), (RunState::Canceled, None));
+    fleet.remove().await
+}
+
+/// Claims a run as its runner does.
+async fn claimed(fleet: &Fleet, run: RunId) -> Result<(u64, Vec<Event>)> {
+    match fleet.store.claim_run(run, Claim { quarantine: false }).await? {
+        Claimed::Claimed { fence, inbox, .. } => Ok((fence, inbox)),
+        other => anyhow::bail!("not claimed: {other:?}"),
+    }
+}
+
+/// Lets a run wait as its runner does; gives what waits for it already.
+async fn waits(fleet: &Fleet, run: &str, list: &[Wait<'_>]) -> Result<Vec<Event>> {
+    let run = run.parse()?;
+    let (fence, _) = claimed(fleet, run).await?;
+    let (workspace, project) = project();
+    let waits = Waits { workspace: &workspace, project: &project, list };
+    let checkpoint = Checkpoint { release: true, waits: Some(&waits), ..Checkpoint::new("{}") };
+    match fleet.store.checkpoint_run(run, fence, &checkpoint).await? {
+        Saved::Saved { inbox, .. } => Ok(inbox),
+        other => anyhow::bail!("not saved: {other:?}"),
+    }
+}
+
+/// The events that wait for a run.
+async fn inbox(fleet: &Fleet, run: &str) -> Result<Vec<RunEvent>> {
+    let events = claimed(fleet, run.parse()?).await?.1;
+    let read = |event: &Event| RunEvent::parse(event.body.as_bytes());
+    events.iter().map(read).collect::<Result<_, _>>().map_err(|error| anyhow::anyhow!("{error:?}"))
+}
+
+fn paid(subscription: u64) -> Wait<'static> {
+    Wait::Message { name: "paid", key: Some("order-7"), subscription }
+}
+
+fn payment() -> Result<Message, Error> {
+    Message::new("paid").correlation_key("order-7").variables(&json!({"amount": 120}))
+}
+
+#[tokio::test]
+async fn a_message_goes_to_the_run_that_has_waited_longest_and_only_once() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let client = fleet.client()?;
+    let (first, second) = (started(&client).await?, started(&client).await?);
+    waits(&fleet, &first, &[paid(3)]).await?;
+    waits(&fleet, &second, &[paid(4)]).await?;
+    fleet.purge(RUNNER_QUEUE).await?;
+    let processes = client.processes();
+    let got = processes.message(payment()?.message_id("payment:7")).await?;
+    assert_eq!((got.delivered, got.buffered), (true, false));
+    assert_eq!(got.instance_id.as_deref(), Some(first.as_str()));
+    assert_eq!(fleet.depth(RUNNER_QUEUE).await?, 1, "it is woken");
+    let again = processes.message(payment()?.message_id("payment:7")).await?;
+    assert_eq!(again, got, "the same message gets the same answer");
+    let other = processes.message(payment()?).await?;
+    assert_eq!(other.instance_id.as_deref(), Some(second.as_str()));
+    let nobody = processes.message(payment()?).await?;
+    assert_eq!((nobody.delivered, nobody.buffered, nobody.instance_id), (false, false, None));
+    for (run, subscription) in [(&first, 3), (&second, 4)] {
+        let variables = json!({"amount": 120}).as_object().context("an object")?.clone();
+        assert_eq!(inbox(&fleet, run).await?, [RunEvent::Message { subscription, variables }]);
+    }
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn a_message_that_nobody_waits_for_is_kept_for_who_comes_when_it_may_be() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let client = fleet.client()?;
+    let run = started(&client).await?;
+    let kept = client.processes().message(payment()?.time_to_live(Duration::from_mins(1))).await?;
+    assert_eq!((kept.delivered, kept.buffered, kept.instance_id), (false, true, None));
+    let other = Wait::Message { name: "paid", key: Some("order-8"), subscription: 2 };
+    assert!(waits(&fleet, &run, &[other]).await?.is_empty(), "it is for another key");
+    let events = waits(&fleet, &run, &[other, paid(3)]).await?;
+    let [event] = &events[..] else { panic!("{events:?}") };
+    let event =
+        RunEvent::parse(event.body.as_bytes()).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+    assert!(matches!(event, RunEvent::Message { subscription: 3, .. }), "{event:?}");
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn a_signal_reaches_every_run_that_waits_for_it_and_each_once_for_a_request() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let client = fleet.client()?;
+    let runs = [started(&client).await?, started(&client).await?, started(&client).await?];
+    for run in &runs[..2] {
+        waits(&fleet, run, &[Wait::Signal { name: "closed" }]).await?;
+    }
+    fleet.purge(RUNNER_QUEUE).await?;
+    let payload = json!({"name": "closed", "variables": {"hours": 8}});
+    let body = request(Operation::ProcessesSignal, &payload)?;
+    let first = client.send("signal-1".into(), body.clone()).await?;
+    assert_eq!(fleet.depth(RUNNER_QUEUE).await?, 2, "both are woken");
+    assert_eq!(first, client.send("signal-1".into(), body).await?);
+    assert_eq!(serde_json::from_slice::<Value>(&first)?["data"], json!({"runs": 2}));
+    let variables = json!({"hours": 8}).as_object().context("an object")?.clone();
+    let signal = RunEvent::Signal { name: "closed".into(), variables };
+    for (run, events) in runs.iter().zip([vec![signal.clone()], vec![signal], vec![]]) {
+        assert_eq!(inbox(&fleet, run).await?, events);
+    }
+    assert_eq!(client.processes().signal("opened", None).await?.runs, 0);
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn a_signal_says_how_many_runs_have_no_room_and_reaches_the_others() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let client = fleet.client()?;
+    let runs = [started(&client).await?, started(&client).await?];
+    for run in &runs {
+        waits(&fleet, run, &[Wait::Signal { name: "closed" }]).await?;
+    }
+    for at in 0..runfleet_domain::limits::INBOX_EVENTS_MAX {
+        let id = format!("event-{at}").parse()?;
+        fleet.store.append_event(runs[0].parse()?, &id, "{}").await?;
+    }
+    let sent = client.processes().signal("closed", None).await?;
+    assert_eq!((sent.runs, sent.full), (1, Some(1)));
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn intake_killed_between_a_message_and_the_wake_up_of_its_run_loses_nothing() -> Result<()> {
+    let mut fleet = held_up_without_alarms("intake.message_published").await?;
+    let client = fleet.client()?;
+    let run = started(&client).await?;
+    waits(&fleet, &run, &[paid(3)]).await?;
+    fleet.purge(RUNNER_QUEUE).await?;
+    let (published, killed) = tokio::join!(client.processes().message(payment()?), async {
+        fleet.ended("start-intake").await?;
+        fleet.spawn("start-intake", None)?;
+        fleet.ready("start-intake").await
+    });
+    killed?;
+    let published = published?;
+    assert_eq!((published.delivered, published.instance_id.as_ref()), (true, Some(&run)));
+    assert_eq!(fleet.depth(RUNNER_QUEUE).await?, 1, "woken by the repetition");
+    assert_eq!(inbox(&fleet, &run).await?.len(), 1);
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn the_history_of_a_run_is_told_page_by_page_also_after_its_end() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let client = fleet.client()?;
+    let run = started(&client).await?;
+    let entries: Vec<HistoryEntry> = (0..250)
+        .map(|at| HistoryEntry {
+            element: format!("step_{at}"),
+            instance: at,
+            what: if at % 2 == 0 { HistoryWhat::Entered } else { HistoryWhat::Left },
+            attempt: 1,
+            at: 1_764_500_000_000 + at,
+        })
+        .collect();
+    let stored: Vec<String> = entries.iter().map(HistoryEntry::to_stored).collect();
+    let history: Vec<&str> = stored.iter().map(String::as_str).collect();
+    let (fence, _) = claimed(&fleet, run.parse()?).await?;
+    let checkpoint = Checkpoint { release: true, history: &history, ..Checkpoint::new("{}") };
+    fleet.store.checkpoint_run(run.parse()?, fence, &checkpoint).await?;
+    client.processes().cancel(&run).await?;
+    let processes = client.processes();
+    let page = processes.history(&run, 0, None).await?;
+    assert_eq!((&page.entries[..], page.next), (&entries[..200], Some(200)));
+    let page = processes.history(&run, 200, None).await?;
+    assert_eq!((&page.entries[..], page.next), (&entries[200..], None));
+    let page = processes.history(&run, 7, Some(2)).await?;
+    assert_eq!((&page.entries[..], page.next), (&entries[7..9], Some(9)));
+    let missing = refusal(processes.history("nonsense", 0, None).await);
+    assert_eq!(missing.code, ErrorCode::NotFound);
+    fleet.remove().await
+}
+
+/// A run that `parent` calls as the given instance of it.
+async fn called(fleet: &Fleet, parent: RunId, instance: u64) -> Result<RunId> {
+    let record = fleet.store.load_run(parent).await?.context("no such run")?;
+    let target: Name = "approve-discount".parse()?;
+    let child = StartChild {
+        parent,
+        instance,
+        attempt: 1,
+        fence: None,
+        kind: RunKind::Process,
+        workspace: &record.workspace,
+        project: &record.project,
+        lane: record.lane,
+        identity: &record.identity,
+        target: &target,
+        target_version: 1,
+        execution: &record.execution,
+        user: None,
+        hops: record.hops - 1,
+        depth: record.depth,
+        chain: record.chain,
+        instance_name: None,
+        input: None,
+        deadline_ms: None,
+        traceparent: None,
+    };
+    fleet.store.start_child(&child).await?;
+    Ok(child.run_id())
+}
+
+/// A run with two children, one of which has two itself.
+async fn family(fleet: &Fleet, root: &str) -> Result<[RunId; 4]> {
+    let root = root.parse()?;
+    let (one, two) = (called(fleet, root, 1).await?, called(fleet, root, 2).await?);
+    Ok([one, two, called(fleet, two, 1).await?, called(fleet, two, 2).await?])
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_takes_along_every_run_that_it_has_called() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let (jobs, client) = (jobs(&fleet), fleet.client()?);
+    let root = started(&client).await?;
+    let family = family(&fleet, &root).await?;
+    assert_eq!(client.processes().cancel(&root).await?.state, "CANCELED");
+    for run in family {
+        let record = fleet.store.load_run(run).await?.context("no such run")?;
+        assert_eq!(
+            (record.state, record.error.context("no error")?.code.as_str()),
+            (RunState::Canceled, "CALLED_OFF")
+        );
+    }
+    assert!(fleet.store.open_children(root.parse()?, 10).await?.is_empty());
+    assert_eq!(outcome_state(&jobs, &root).await?, "CANCELED");
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn intake_killed_before_called_runs_have_ended_ends_them_when_it_comes_back() -> Result<()> {
+    let mut fleet = held_up_without_alarms("intake.run_ended").await?;
+    let client = fleet.client()?;
+    let root = started(&client).await?;
+    let family = family(&fleet, &root).await?;
+    let (canceled, killed) = tokio::join!(client.processes().cancel(&root), async {
+        fleet.ended("start-intake").await?;
+        fleet.spawn("start-intake", None)?;
+        fleet.ready("start-intake").await
+    });
+    killed?;
+    assert_eq!(canceled?.state, "CANCELED");
+    for run in family {
+        let record = fleet.store.load_run(run).await?.context("no such run")?;
+        assert_eq!(record.state, RunState::Canceled);
+    }
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn a_called_run_that_is_cancelled_tells_and_wakes_the_run_that_has_called_it() -> Result<()> {
+    let fleet = held_up(Options::default()).await?;
+    let client = fleet.client()?;
+    let root = started(&client).await?;
+    let [one, two, ..] = family(&fleet, &root).await?;
+    fleet.purge(RUNNER_QUEUE).await?;
+    assert_eq!(client.processes().cancel(&one.to_string()).await?.state, "CANCELED");
+    assert_eq!(fleet.depth(RUNNER_QUEUE).await?, 1, "the parent is woken");
+    let events = inbox(&fleet, &root).await?;
+    let [RunEvent::ChildEnded { task: 1, run, state, .. }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!((*run, state.as_str()), (one, "CANCELED"));
+    let open = fleet.store.open_children(root.parse()?, 10).await?;
+    assert_eq!(open.iter().map(|child| child.run_id).collect::<Vec<_>>(), [two]);
     fleet.remove().await
 }

@@ -385,5 +385,5 @@ fn what_is_told_of_and_to_runs_keeps_its_form() {
     check("processes.message.reply", &Reply::Done(published));
     let signal = SendSignal { name: "shop_closed".into(), variables: Some(raw("{\"hours\":8}")) };
     check("processes.signal", &signal);
-    check("processes.signal.reply", &Reply::Done(SignalSent { runs: 12 }));
+    check("processes.signal.reply", &Reply::Done(SignalSent { runs: 12, full: None }));
 }

@@ -323,6 +323,11 @@ pub struct MessagePublished {
 pub struct SignalSent {
     /// How many runs have got it.
     pub runs: u32,
+    /// How many runs have not got it, because too many events wait for them; absent when there are none. The same request
+    /// with the same `message_id` reaches them later, and no other run twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
+    pub full: Option<u32>,
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ async fn untouched(
     let run_id = message.body.0.run_id;
     let done = deps.store.finish_untouched_run(run_id, &told, &end.as_end()).await;
     match done.transient("ending the run")? {
-        Finished::Finished { outcome_wanted } => {
+        Finished::Finished { outcome_wanted, .. } => {
             deps.count_end(&end);
             if outcome_wanted {
                 let Some(job) = &fresh.job else { return Ok(None) };
@@ -276,7 +276,7 @@ async fn save(
     fence: u64,
     position: &str,
 ) -> Result<Verdict, Failure> {
-    let checkpoint = Checkpoint { position, release: true, wake: Wake::Now, consumed: &[] };
+    let checkpoint = Checkpoint { release: true, wake: Wake::Now, ..Checkpoint::new(position) };
     match deps
         .store
         .checkpoint_run(record.id, fence, &checkpoint)

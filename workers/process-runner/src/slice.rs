@@ -21,7 +21,7 @@ impl Ending {
     /// The same as the ledger takes it.
     pub(crate) fn as_end(&self) -> End<'_> {
         let error = self.error.as_ref().map(|(code, message)| (code.as_str(), message.as_str()));
-        End { state: self.state, output: self.output.as_deref(), error }
+        End { state: self.state, output: self.output.as_deref(), error, history: &[] }
     }
 }
 

@@ -6,14 +6,15 @@
 
 mod asked;
 mod event_id;
+mod publish;
 mod run;
 
 use runfleet_broker::{Classify, Failure, Inbound, PublishError, Verdict};
 use runfleet_contracts::{ErrorBody, Reply, Request};
 use runfleet_domain::admission;
-use runfleet_domain::{Lane, MessageId, RunId, RunKind};
+use runfleet_domain::{MessageId, RunKind};
 use runfleet_identity::Verified;
-use runfleet_store::{GetRun, Got};
+use runfleet_store::{GetRun, Got, Woken};
 use runfleet_worker::effects;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -28,10 +29,19 @@ use crate::start::budget_spent;
 enum Done {
     /// It was done.
     Answer(Box<RawValue>),
+    /// It was done in part, and the same request does the rest later: who waits for an answer decides about that.
+    InPart(Box<RawValue>, &'static str),
     /// It was not, and never will be.
     Refused(ErrorBody),
     /// It was not, for a passing reason. Nothing was written.
     NotNow(ErrorBody, &'static str),
+}
+
+impl Done {
+    /// Something is full that empties by itself.
+    fn no_room(reason: &str, doing: &'static str) -> Self {
+        Self::NotNow(ErrorBody::retryable(false).with("reason", reason), doing)
+    }
 }
 
 /// A passing fault, and whether something may have been written before it.
@@ -87,7 +97,8 @@ pub(crate) async fn operate(
     let late =
         Err(Trouble { maybe_written: true, failure: Failure::transient("doing it in time") });
     match done.unwrap_or(late) {
-        Ok(Done::Answer(answer)) => {
+        Ok(Done::InPart(_, doing)) if !caller.waits() => Err(Failure::transient(doing)),
+        Ok(Done::Answer(answer) | Done::InPart(answer, _)) => {
             deps.count(operation, "ok");
             caller.send(&deps.publisher, answer.get().as_bytes()).await;
             runfleet_faults::point("intake.operation_answered");
@@ -125,14 +136,17 @@ impl Operating<'_> {
                 Ok(Done::Refused(budget_spent(limit, used)))
             }
             (Got::Found(record), Asked::OnRun { what, .. }) => self.on_run(&record, what).await,
+            (_, Asked::Message(message)) => self.publish(message).await,
+            (_, Asked::Signal { name, variables }) => self.broadcast(&name, &variables).await,
             // Another project's run is not there, like one that never was.
             (_, Asked::OnRun { text, .. }) => Ok(Done::Refused(missing(RunKind::Process, &text))),
         }
     }
 
     /// Wakes the runner of a run that has got something to do. When its queue is full, the run's alarm wakes it later.
-    async fn wake(&self, run: RunId, lane: Lane, trace: Option<&str>) -> Result<(), Failure> {
-        let wake = effects::advance(run, "operation", lane, trace);
+    async fn wake(&self, woken: &Woken) -> Result<(), Failure> {
+        let wake =
+            effects::advance(woken.run_id, "operation", woken.lane, woken.traceparent.as_deref());
         let wake = wake.permanent("writing the wake-up")?;
         match effects::publish(&self.deps.publisher, wake).await {
             Err(PublishError::Refused) => {

@@ -1,13 +1,15 @@
 //! What an operation asks for, checked: the run it names, and what is to become of it.
 
 use runfleet_contracts::operations::{
-    AssignTask, CompleteTask, HistoryOf, NamesRun, OnRun as Named, RetryRun, SetVariables,
+    AssignTask, CompleteTask, HistoryOf, NamesRun, OnRun as Named, PublishMessage, RetryRun,
+    SendSignal, SetVariables, ValidMessage,
 };
 use runfleet_contracts::run_event::RunEvent;
 use runfleet_contracts::{ErrorBody, Operation};
 use runfleet_domain::limits::HISTORY_ENTRIES_AT_ONCE;
 use runfleet_domain::{RunId, RunState};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 /// The checked options of an operation.
 #[derive(Debug)]
@@ -20,6 +22,15 @@ pub(super) enum Asked {
         run: Option<RunId>,
         /// What is to be done.
         what: OnRun,
+    },
+    /// A message for whichever run waits for it.
+    Message(ValidMessage),
+    /// A signal for all runs that wait for it.
+    Signal {
+        /// Its name.
+        name: String,
+        /// What it carries.
+        variables: Map<String, Value>,
     },
 }
 
@@ -78,6 +89,10 @@ impl Asked {
                 let count = options.count.unwrap_or(HISTORY_ENTRIES_AT_ONCE);
                 Ok(on(&options, OnRun::History { from, count }))
             }
+            Operation::ProcessesMessage => PublishMessage::parse(payload).map(Self::Message),
+            Operation::ProcessesSignal => {
+                SendSignal::parse(payload).map(|(name, variables)| Self::Signal { name, variables })
+            }
             // Starts and gets are read elsewhere.
             _ => Err(ErrorBody::field("operation", "is not one about a run that exists")),
         }
@@ -87,6 +102,7 @@ impl Asked {
     pub(super) fn run(&self) -> Option<RunId> {
         match self {
             Self::OnRun { run, .. } => *run,
+            Self::Message(_) | Self::Signal { .. } => None,
         }
     }
 

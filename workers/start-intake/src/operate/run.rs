@@ -5,7 +5,7 @@ use runfleet_contracts::operations::{HistoryEntry, HistoryPage, RunOperated};
 use runfleet_contracts::run_event::RunEvent;
 use runfleet_contracts::{ErrorBody, ErrorCode};
 use runfleet_domain::{RunId, RunKind, RunState};
-use runfleet_store::{Appended, End, Finished, Paused, RunRecord};
+use runfleet_store::{Appended, End, Finished, Paused, RunRecord, Woken};
 use runfleet_worker::ending;
 
 use super::asked::OnRun;
@@ -19,7 +19,7 @@ impl Operating<'_> {
             OnRun::Pause => self.pause(run).await,
             OnRun::Resume => self.resume(run).await,
             OnRun::Tell(event) => self.tell(run, &event).await,
-            OnRun::History { from, count } => history(from, count),
+            OnRun::History { from, count } => self.history(run.id, from, count).await,
         }
     }
 
@@ -60,7 +60,7 @@ impl Operating<'_> {
         runfleet_faults::point("intake.run_resumed");
         if state == RunState::Running {
             // Also when it goes on already: an earlier try of this request may have been cut off before this.
-            self.wake(run.id, run.lane, run.traceparent.as_deref()).await.after_writing()?;
+            self.wake(&woken(run)).await.after_writing()?;
         }
         operated(run.id, state)
     }
@@ -76,17 +76,25 @@ impl Operating<'_> {
         match told.transient("telling the run").after_writing()? {
             Appended::Added | Appended::Known => {}
             Appended::Full => {
-                let error = ErrorBody::retryable(false).with("reason", "INBOX_FULL");
-                return Ok(Done::NotNow(error, "finding room in the inbox of the run"));
+                return Ok(Done::no_room("INBOX_FULL", "finding room in the inbox of the run"));
             }
             Appended::Ended => return Ok(Done::Refused(over(self.state_of(run).await?))),
             Appended::Missing => return Ok(Done::Refused(gone(run.id))),
         }
         runfleet_faults::point("intake.run_told");
         if run.state != RunState::Paused {
-            self.wake(run.id, run.lane, run.traceparent.as_deref()).await.after_writing()?;
+            self.wake(&woken(run)).await.after_writing()?;
         }
         operated(run.id, run.state)
+    }
+
+    async fn history(&self, run: RunId, from: u32, count: u32) -> Result<Done, Trouble> {
+        let stored = self.deps.store.history(run, from, count).await;
+        let stored = stored.transient("reading the history of the run").before_writing()?;
+        let more = u32::try_from(stored.len()).is_ok_and(|found| found == count);
+        let next = more.then(|| from.saturating_add(count));
+        let entries = stored.iter().filter_map(|text| HistoryEntry::from_stored(text)).collect();
+        answer(HistoryPage { entries, next })
     }
 
     /// The state of a run that has ended since it was looked at.
@@ -99,12 +107,8 @@ impl Operating<'_> {
     }
 }
 
-fn history(from: u32, count: u32) -> Result<Done, Trouble> {
-    let stored: Vec<String> = Vec::new();
-    let more = u32::try_from(stored.len()).is_ok_and(|found| found == count);
-    let next = more.then_some(from + count);
-    let entries = stored.iter().filter_map(|text| HistoryEntry::from_stored(text)).collect();
-    answer(HistoryPage { entries, next })
+fn woken(run: &RunRecord) -> Woken {
+    Woken { run_id: run.id, lane: run.lane, traceparent: run.traceparent.clone() }
 }
 
 fn operated(run: RunId, state: RunState) -> Result<Done, Trouble> {
@@ -125,8 +129,6 @@ fn over(state: RunState) -> ErrorBody {
 
 /// An event that is too large is so because of its variables, whose numbers may be longer when they are written again.
 fn of_variables(error: ErrorBody) -> ErrorBody {
-    if error.code == ErrorCode::Validation && error.details.contains_key("limit") {
-        return error.with("field", "variables");
-    }
-    error
+    let too_large = error.code == ErrorCode::Validation && error.details.contains_key("limit");
+    if too_large { error.with("field", "variables") } else { error }
 }
