@@ -13,8 +13,8 @@ pub mod error;
 #[cfg(test)]
 mod golden;
 pub mod header;
-pub mod host;
 pub mod history;
+pub mod host;
 mod json;
 pub mod message;
 pub mod operations;

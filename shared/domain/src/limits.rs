@@ -201,9 +201,6 @@ pub const MESSAGES_KEPT_OF_KEY_MAX: u32 = 100;
 /// Kept messages of one project.
 pub const MESSAGES_KEPT_OF_PROJECT_MAX: u32 = 10_000;
 
-/// How long a message that nobody waits for may be kept for who comes later.
-pub const MESSAGE_TTL_MAX: Duration = Duration::from_hours(7 * 24);
-
 /// Steps of a Process in one delivery of its message.
 pub const SLICE_STEPS: u32 = 1_000;
 

@@ -1,8 +1,11 @@
 //! Moves Process runs: takes `run.advance.v1`, evaluates one slice of the Process, commits it, and publishes what follows.
 
 mod definitions;
+mod events;
 mod handler;
+mod held;
 mod metrics;
+mod perform;
 mod slice;
 
 use std::sync::Arc;
@@ -12,7 +15,7 @@ use runfleet_domain::Lane;
 use runfleet_domain::limits::SLICE_STEPS;
 use runfleet_runtime::{Env, Process};
 use runfleet_store::AlarmSet;
-use runfleet_worker::inbox::AdvanceInbox;
+use runfleet_worker::inbox::RunnerInbox;
 use runfleet_worker::{Fleet, Settings};
 
 use crate::handler::Deps;
@@ -50,7 +53,7 @@ pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
     // One at a time: what waits here was in hand when a runner died, and the next crash must tell which one it was.
     lanes.push(LaneConfig::new(handler::QUARANTINE, Lane::Interactive, 1));
     fleet
-        .consume::<AdvanceInbox, _, _>(lanes, move |message| {
+        .consume::<RunnerInbox, _, _>(lanes, move |message| {
             handler::handle(Arc::clone(&deps), message)
         })
         .await

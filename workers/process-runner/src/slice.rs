@@ -1,9 +1,14 @@
-//! One slice of a run: from the stored record to what has to be committed. Pure.
+//! One slice of a run: from the stored record and what has happened to what has to be committed. Pure.
 
 use runfleet_domain::RunState;
-use runfleet_domain::limits::{CHECKPOINT_BYTES_MAX, PROCESS_OUTPUT_BYTES_MAX};
-use runfleet_flow::{Definition, Slice, State, StateProblem, Status, advance};
-use runfleet_store::End;
+use runfleet_domain::limits::{
+    CHECKPOINT_BYTES_MAX, HISTORY_ENTRY_BYTES_MAX, PROCESS_OUTPUT_BYTES_MAX,
+};
+use runfleet_flow::{
+    Definition, Effect, Entry, Event, FailureCode, Slice, State, StateProblem, Status,
+    Subscription, advance,
+};
+use runfleet_store::{End, Wake};
 use serde_json::{Map, Value};
 
 /// How a run ends, before it is committed.
@@ -18,23 +23,48 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// The same as the ledger takes it.
-    pub(crate) fn as_end(&self) -> End<'_> {
+    /// The same as the ledger takes it, with what has happened last.
+    pub(crate) fn as_end<'a>(&'a self, history: &'a [&'a str]) -> End<'a> {
         let error = self.error.as_ref().map(|(code, message)| (code.as_str(), message.as_str()));
-        End { state: self.state, output: self.output.as_deref(), error, history: &[] }
+        End { state: self.state, output: self.output.as_deref(), error, history }
     }
 }
 
 /// What a slice leads to.
 #[derive(Debug)]
+pub(crate) struct Worked {
+    /// How the run stands.
+    pub(crate) step: Step,
+    /// What to do outside, once that is committed.
+    pub(crate) effects: Vec<Effect>,
+    /// What has happened, as compact JSON.
+    pub(crate) history: Vec<String>,
+    /// Events that changed nothing.
+    pub(crate) ignored: u32,
+}
+
+/// How a run stands after a slice.
+#[derive(Debug)]
 pub(crate) enum Step {
-    /// The run has reached its end.
+    /// It has reached its end.
     End(Ending),
-    /// The run goes on from this position.
-    Continue {
-        /// The state as JSON.
-        position: String,
-    },
+    /// It goes on later.
+    Save(Box<Save>),
+}
+
+/// What has to be stored of a run that goes on.
+#[derive(Debug)]
+pub(crate) struct Save {
+    /// The state.
+    pub(crate) state: State,
+    /// The same as JSON.
+    pub(crate) position: String,
+    /// When to look at it again.
+    pub(crate) wake: Wake,
+    /// What it waits for from now on, if that has changed.
+    pub(crate) waits: Option<Vec<Subscription>>,
+    /// Incidents that are open.
+    pub(crate) incidents: u32,
 }
 
 /// A run that ends with an error: a code and a fixed sentence, nothing of the run's data.
@@ -51,39 +81,8 @@ pub(crate) fn failed(code: &str, message: &str) -> Ending {
 #[error("the stored position was written by a newer version")]
 pub(crate) struct Newer;
 
-/// Evaluates one slice of at most `steps` steps from a stored position, or from the start with `input`.
-pub(crate) fn evaluate(
-    definition: &Definition,
-    position: Option<&str>,
-    input: Option<&str>,
-    now_ms: u64,
-    steps: u32,
-) -> Result<Step, Newer> {
-    let state = match position_of(definition, position, input)? {
-        Ok(state) => state,
-        Err(ending) => return Ok(Step::End(ending)),
-    };
-    let advanced = advance(definition, state, Vec::new(), now_ms, Slice { max_steps: steps });
-    Ok(match advanced.status {
-        Status::Completed { output } => Step::End(completed(output)),
-        Status::Failed { code, message, .. } => Step::End(failed(code.as_str(), &message)),
-        Status::Running => match serde_json::to_string(&advanced.state) {
-            Ok(position) if position.len() <= CHECKPOINT_BYTES_MAX => Step::Continue { position },
-            Ok(_) => Step::End(failed(
-                "STATE_TOO_LARGE",
-                "The variables of the run have become too large to store.",
-            )),
-            Err(_) => Step::End(failed("INTERNAL_ERROR", "The run could not be continued.")),
-        },
-        // The engine may learn to wait before this worker does; such a run must not be lost in silence.
-        _ => Step::End(failed(
-            "INTERNAL_ERROR",
-            "The run has reached something that this runner cannot wait for.",
-        )),
-    })
-}
-
-fn position_of(
+/// The state in a stored position, or that of a run at its start, or how the run ends because it has neither.
+pub(crate) fn state_of(
     definition: &Definition,
     position: Option<&str>,
     input: Option<&str>,
@@ -105,6 +104,81 @@ fn position_of(
     Ok(definition.start(input).map_err(|_| invalid()))
 }
 
+/// Takes in events and executes one slice of at most `steps` steps.
+pub(crate) fn work(
+    definition: &Definition,
+    state: State,
+    events: Vec<Event>,
+    now_ms: u64,
+    steps: u32,
+) -> Worked {
+    let before = state.subscriptions();
+    let advanced = advance(definition, state, events, now_ms, Slice { max_steps: steps });
+    let step = match advanced.status {
+        Status::Completed { output } => Step::End(completed(output)),
+        Status::Failed { code, error, message, .. } => {
+            Step::End(failed_as_drawn(code, error, &message))
+        }
+        Status::Running => save(advanced.state, Wake::Now, &before),
+        Status::Waiting { wake_ms } => {
+            save(advanced.state, wake_ms.map_or(Wake::Never, Wake::At), &before)
+        }
+        // The engine may learn more before this worker does; such a run must not be lost in silence.
+        _ => Step::End(failed(
+            "INTERNAL_ERROR",
+            "The run has reached something that this runner does not know.",
+        )),
+    };
+    Worked {
+        step,
+        effects: advanced.effects,
+        history: advanced.history.iter().filter_map(entry).collect(),
+        ignored: advanced.ignored,
+    }
+}
+
+fn save(state: State, wake: Wake, before: &[Subscription]) -> Step {
+    match serde_json::to_string(&state) {
+        Ok(position) if position.len() <= CHECKPOINT_BYTES_MAX => {
+            let waits = state.subscriptions();
+            let waits = (waits != before).then_some(waits);
+            let incidents = state.incidents();
+            Step::Save(Box::new(Save { state, position, wake, waits, incidents }))
+        }
+        Ok(_) => Step::End(failed(
+            "STATE_TOO_LARGE",
+            "The state of the run has become too large to store.",
+        )),
+        Err(_) => Step::End(failed("INTERNAL_ERROR", "The run could not be continued.")),
+    }
+}
+
+/// One entry of the history. Element ids are shorter than what an entry may have.
+fn entry(entry: &Entry) -> Option<String> {
+    serde_json::to_string(entry).ok().filter(|text| text.len() <= HISTORY_ENTRY_BYTES_MAX)
+}
+
+/// The error of a failed run. A code of the drawing goes with the fixed one, so that the process that has called this one can
+/// catch it.
+fn failed_as_drawn(code: FailureCode, error: Option<String>, message: &str) -> Ending {
+    let code = match error {
+        Some(error) if code == FailureCode::UncaughtError => {
+            // The ledger keeps 128 bytes of a code.
+            let error: String = error.chars().filter(|c| !c.is_control()).take(24).collect();
+            format!("{}:{error}", code.as_str())
+        }
+        Some(word) if code == FailureCode::TaskFailed => format!("{}:{word}", code.as_str()),
+        _ => code.as_str().to_owned(),
+    };
+    failed(&code, message)
+}
+
+/// The code that catches the end of a called process: that of the error in its drawing that nobody caught, or the fixed word.
+pub(crate) fn code_to_catch(code: &str) -> String {
+    let prefix = format!("{}:", FailureCode::UncaughtError.as_str());
+    code.strip_prefix(&prefix).unwrap_or(code).to_owned()
+}
+
 /// Output that is too large for the outcome is not kept at all.
 fn completed(output: Option<Map<String, Value>>) -> Ending {
     let output = output
@@ -122,27 +196,34 @@ mod tests {
         Definition::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
     }
 
+    fn begin(definition: &Definition, input: &str, steps: u32) -> Worked {
+        let state = state_of(definition, None, Some(input)).unwrap().unwrap();
+        work(definition, state, Vec::new(), 0, steps)
+    }
+
     #[test]
     fn a_straight_process_ends_in_its_first_slice_with_its_output() {
-        let step =
-            evaluate(&definition("approve-discount"), None, Some(r#"{"amount": 120}"#), 0, 1_000)
-                .unwrap();
-        let Step::End(end) = step else { panic!("{step:?}") };
+        let worked = begin(&definition("approve-discount"), r#"{"amount": 120}"#, 1_000);
+        let Step::End(end) = worked.step else { panic!("{worked:?}") };
         assert_eq!((end.state, end.error), (RunState::Completed, None));
         assert!(end.output.unwrap().contains(r#""approved":true"#));
+        assert_eq!(worked.history[0], r#"["OrderReceived",1,"e",1,0]"#);
+        assert!(worked.effects.is_empty());
     }
 
     #[test]
     fn a_long_process_goes_on_from_its_stored_position() {
         let definition = definition("count-to-limit");
-        let mut position = None;
-        let mut slices = 0;
+        let mut worked = begin(&definition, r#"{"limit": 50}"#, 20);
+        let mut slices = 1;
         let end = loop {
-            slices += 1;
-            match evaluate(&definition, position.as_deref(), Some(r#"{"limit": 50}"#), 0, 20)
-                .unwrap()
-            {
-                Step::Continue { position: next } => position = Some(next),
+            match worked.step {
+                Step::Save(save) => {
+                    assert_eq!((save.wake, save.waits), (Wake::Now, None));
+                    let state = state_of(&definition, Some(&save.position), None).unwrap().unwrap();
+                    worked = work(&definition, state, Vec::new(), 0, 20);
+                    slices += 1;
+                }
                 Step::End(end) => break end,
             }
         };
@@ -153,8 +234,7 @@ mod tests {
     #[test]
     fn input_that_does_not_fit_ends_the_run_with_a_fixed_text() {
         for input in [None, Some("[]"), Some("{"), Some(r#"{"amount": "s3cret"}"#)] {
-            let step = evaluate(&definition("approve-discount"), None, input, 0, 1_000).unwrap();
-            let Step::End(end) = step else { panic!("{step:?}") };
+            let end = state_of(&definition("approve-discount"), None, input).unwrap().unwrap_err();
             assert_eq!(end.error.as_ref().unwrap().0, "INPUT_INVALID");
             assert!(!format!("{end:?}").contains("s3cret"));
         }
@@ -163,9 +243,22 @@ mod tests {
     #[test]
     fn a_position_of_a_newer_version_is_left_alone_and_a_broken_one_fails() {
         let definition = definition("count-to-limit");
-        assert_eq!(evaluate(&definition, Some(r#"{"v": 99}"#), None, 0, 10).unwrap_err(), Newer);
-        let step = evaluate(&definition, Some("nonsense"), None, 0, 10).unwrap();
-        let Step::End(end) = step else { panic!("{step:?}") };
+        assert_eq!(state_of(&definition, Some(r#"{"v": 99}"#), None).unwrap_err(), Newer);
+        let end = state_of(&definition, Some("nonsense"), None).unwrap().unwrap_err();
         assert_eq!(end.error.unwrap().0, "INTERNAL_ERROR");
+    }
+
+    #[test]
+    fn the_code_of_an_error_that_nobody_caught_is_what_a_caller_catches() {
+        let code =
+            |code, error: &str| failed_as_drawn(code, Some(error.to_owned()), "").error.unwrap().0;
+        let uncaught = code(FailureCode::UncaughtError, "CARD_DECLINED");
+        assert_eq!(uncaught, "UNCAUGHT_ERROR:CARD_DECLINED");
+        assert_eq!(code_to_catch(&uncaught), "CARD_DECLINED");
+        assert_eq!(
+            code_to_catch(&code(FailureCode::TaskFailed, "HTTP_TIMEOUT")),
+            "TASK_FAILED:HTTP_TIMEOUT"
+        );
+        assert!(code(FailureCode::UncaughtError, &"é".repeat(128)).len() <= 128);
     }
 }
