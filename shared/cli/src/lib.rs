@@ -12,6 +12,7 @@ mod jobs;
 mod keys;
 mod messages;
 mod out;
+mod process;
 mod run_ops;
 mod run_show;
 mod settings;
@@ -64,6 +65,9 @@ enum Command {
     /// Batches of starts.
     #[command(subcommand)]
     Batch(batch::Command),
+    /// BPMN documents: check them, look at them. Needs no servers.
+    #[command(subcommand)]
+    Process(process::Command),
     /// Exchanges, queues and policies on the broker.
     #[command(subcommand)]
     Topology(topology::Command),
@@ -167,6 +171,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Jobs(Jobs::Tail(args)) => jobs::tail(args).await?,
         Command::Keys(command) => keys::run(command).await?,
         Command::Batch(command) => batch::run(command).await?,
+        Command::Process(command) => return process::run(command),
         Command::Topology(command) => return topology::run(command).await,
         Command::Token(command) => token::run(command)?,
         Command::Settings => settings::print(),

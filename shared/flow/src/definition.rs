@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 pub(crate) use node::{
-    Call, End, Flow, Mapping, Node, NodeKind, OnFailure, Repeat, Scope, Task, Text, Throw, Timer,
-    Trigger, UserTask,
+    Call, End, Flow, Mapping, Message, Node, NodeKind, OnFailure, Repeat, Scope, Task, TaskResult,
+    Text, Throw, Timer, Trigger, UserTask,
 };
 
 use crate::input::{self, InputProblem};

@@ -12,9 +12,6 @@
 //! Run today: none start event, none end event, script task with FEEL, exclusive gateway, sequence flows with
 //! conditions and a default.
 
-// What the engine can run and the reader of documents does not read yet.
-#![expect(dead_code, reason = "the reader of documents learns these elements next")]
-
 mod definition;
 mod describe;
 mod engine;

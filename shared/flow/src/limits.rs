@@ -26,6 +26,35 @@ pub const PROBLEM_CHARS_MAX: usize = 300;
 /// Longest deadline a process may ask for, in seconds (365 days).
 pub const DEADLINE_SECONDS_MAX: u32 = 365 * 24 * 60 * 60;
 
+/// How deep sub-processes may nest.
+pub const SUB_PROCESS_DEPTH_MAX: usize = 10;
+/// Longest text that a document gives where it could compute one, and longest value of a task header, in bytes.
+pub const GIVEN_TEXT_BYTES_MAX: usize = 4 * 1024;
+/// Longest name of a message or signal, in bytes.
+pub const EVENT_NAME_BYTES_MAX: usize = 128;
+/// Longest code of an error or escalation, in bytes.
+pub const CODE_BYTES_MAX: usize = 128;
+/// Longest type of a task, in bytes.
+pub const WORK_BYTES_MAX: usize = 128;
+/// Most headers of a task.
+pub const HEADERS_MAX: usize = 50;
+/// Most input and output mappings of an element.
+pub const MAPPINGS_MAX: usize = 100;
+/// Most words in the target of a mapping.
+pub const TARGET_PARTS_MAX: usize = 8;
+/// Most pauses between attempts that a task lists; the last one repeats.
+pub const BACK_OFFS_MAX: usize = 20;
+/// Longest pause between attempts, in seconds.
+pub const BACK_OFF_SECONDS_MAX: u64 = 24 * 60 * 60;
+/// Longest time of one attempt of a task when it does not say, in seconds.
+pub const TASK_TIMEOUT_SECONDS: u64 = 60 * 60;
+/// Longest time that a task may ask for one attempt, in seconds.
+pub const TASK_TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
+/// Longest time of one HTTP call when it does not say, in seconds.
+pub const HTTP_TIMEOUT_SECONDS: u64 = 30;
+/// Longest time that an HTTP call may ask for, in seconds.
+pub const HTTP_TIMEOUT_SECONDS_MAX: u64 = 300;
+
 /// Longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 4 * 1024;
 /// All expressions of a process together, in bytes. Reading one takes up to 50 µs a byte.

@@ -1,40 +1,40 @@
-//! From a draft to a definition: resolves references and compiles expressions, and collects what does not fit.
+//! From a draft to a definition: resolves references by id and puts nodes, flows and scopes together.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Definition, End, Flow, Node, NodeKind, OnFailure, Scope, Summary, shape};
-use crate::feel::{Expression, Names, variable_name_problem};
-use crate::limits;
+use super::{Definition, Flow, Node, NodeKind, Scope, Summary, shape};
 use crate::problem::Problems;
-use crate::read::{Draft, DraftFlow, DraftKind, DraftNode};
+use crate::read::{Draft, DraftFlow, DraftKind, DraftNode, Role, Settings};
 use crate::variable::VariableType;
 
 /// Builds the definition. None is returned only with a problem.
 pub(super) fn build(draft: Draft, problems: &mut Problems) -> Option<Definition> {
-    if expression_bytes(&draft) > limits::EXPRESSIONS_BYTES_MAX {
-        let most = limits::EXPRESSIONS_BYTES_MAX;
-        problems.at(&draft.id, format!("the expressions are longer than {most} bytes together"));
-        return None;
-    }
-    let variables = variables(&draft, problems);
-    let names = Names { known: variables.keys().cloned().collect(), open: false };
     let index: HashMap<String, usize> =
         draft.nodes.iter().enumerate().map(|(index, node)| (node.id.clone(), index)).collect();
     shape::check(&draft, &index, problems);
-    let start = draft.nodes.iter().position(|node| node.kind == DraftKind::Start);
-    let flow_index: HashMap<&str, usize> =
-        draft.flows.iter().enumerate().map(|(index, flow)| (flow.id.as_str(), index)).collect();
-    let mut nodes: Vec<Option<Node>> =
-        draft.nodes.iter().map(|node| build_node(node, &flow_index, &names, problems)).collect();
-    let mut flows = Vec::with_capacity(draft.flows.len());
-    for (position, flow) in draft.flows.iter().enumerate() {
-        if let Some(Some(source)) = index.get(&flow.source).map(|source| &mut nodes[*source]) {
-            source.outgoing.push(position);
-        }
-        if let Some(Some(target)) = index.get(&flow.target).map(|target| &mut nodes[*target]) {
-            target.incoming.push(position);
-        }
-        flows.push(build_flow(flow, &index, &names, problems));
+    let scopes = scopes(&draft);
+    let flow_index: HashMap<String, usize> =
+        draft.flows.iter().enumerate().map(|(index, flow)| (flow.id.clone(), index)).collect();
+    let variables = variables(&draft.settings);
+    let flows: Option<Vec<Flow>> =
+        draft.flows.into_iter().map(|flow| build_flow(flow, &index)).collect();
+    let nodes: Option<Vec<Node>> =
+        draft.nodes.into_iter().map(|node| build_node(node, &index, &flow_index)).collect();
+    let (scopes, flows, mut nodes) = (scopes?, flows?, nodes?);
+    for (position, flow) in flows.iter().enumerate() {
+        nodes[flow.source].outgoing.push(position);
+        nodes[flow.target].incoming.push(position);
+    }
+    let hosts: Vec<(usize, usize)> = nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(position, node)| match node.kind {
+            NodeKind::Boundary { host, .. } => Some((host, position)),
+            _ => None,
+        })
+        .collect();
+    for (host, event) in hosts {
+        nodes[host].boundary.push(event);
     }
     let settings = draft.settings;
     Some(Definition {
@@ -46,97 +46,69 @@ pub(super) fn build(draft: Draft, problems: &mut Problems) -> Option<Definition>
             outputs: settings.outputs,
             deadline_seconds: settings.deadline_seconds,
         },
-        nodes: nodes.into_iter().collect::<Option<_>>()?,
-        flows: flows.into_iter().collect::<Option<_>>()?,
-        scopes: vec![Scope { owner: None, start: start?, events: Vec::new() }],
+        nodes,
+        flows,
+        scopes,
         index,
         variables,
-        on_failure: OnFailure::Hold,
+        on_failure: settings.on_failure,
     })
 }
 
-fn expression_bytes(draft: &Draft) -> usize {
-    let scripts = draft.nodes.iter().map(|node| match &node.kind {
-        DraftKind::Script { expression, .. } => expression.len(),
-        _ => 0,
-    });
-    let conditions = draft.flows.iter().filter_map(|flow| flow.condition.as_ref()).map(String::len);
-    scripts.chain(conditions).sum()
+fn variables(settings: &Settings) -> BTreeMap<String, VariableType> {
+    let declared = settings.inputs.iter().chain(&settings.outputs);
+    declared.map(|variable| (variable.name.clone(), variable.kind)).collect()
 }
 
-/// Every variable an expression can name: the declared ones and the results of scripts.
-fn variables(draft: &Draft, problems: &mut Problems) -> BTreeMap<String, VariableType> {
-    let declared = draft.settings.inputs.iter().chain(&draft.settings.outputs);
-    let mut variables: BTreeMap<_, _> =
-        declared.map(|variable| (variable.name.clone(), variable.kind)).collect();
-    for node in &draft.nodes {
-        if let DraftKind::Script { result, .. } = &node.kind {
-            if let Some(problem) = variable_name_problem(result) {
-                problems.at(&node.id, problem);
-            }
-            variables.entry(result.clone()).or_insert(VariableType::Any);
+/// The scopes, if each has its start event.
+fn scopes(draft: &Draft) -> Option<Vec<Scope>> {
+    let mut starts = vec![None; draft.scopes.len()];
+    let mut events = vec![Vec::new(); draft.scopes.len()];
+    for (position, node) in draft.nodes.iter().enumerate() {
+        match node.role {
+            Role::Start => starts[node.scope] = Some(position),
+            Role::EventSub { .. } => events[node.scope].push(position),
+            _ => {}
         }
     }
-    variables
+    let scopes = draft.scopes.iter().zip(starts).zip(events);
+    scopes
+        .map(|((owner, start), events)| Some(Scope { owner: *owner, start: start?, events }))
+        .collect()
 }
 
 fn build_node(
-    draft: &DraftNode,
-    flows: &HashMap<&str, usize>,
-    names: &Names,
-    problems: &mut Problems,
+    draft: DraftNode,
+    nodes: &HashMap<String, usize>,
+    flows: &HashMap<String, usize>,
 ) -> Option<Node> {
-    let kind = match &draft.kind {
-        DraftKind::Start => NodeKind::Start { trigger: None, interrupting: false },
-        DraftKind::End => NodeKind::End(End::None),
-        DraftKind::Exclusive => NodeKind::Exclusive,
-        DraftKind::Script { expression, result } => NodeKind::Script {
-            expression: compile(expression, &draft.id, names, problems)?,
-            result: result.clone(),
-        },
+    let kind = match draft.kind? {
+        DraftKind::Ready(kind) => kind,
+        DraftKind::Boundary { host, trigger, interrupting } => {
+            NodeKind::Boundary { host: *nodes.get(&host)?, trigger, interrupting }
+        }
     };
     Some(Node {
-        id: draft.id.clone(),
-        name: draft.name.clone(),
-        scope: 0,
+        id: draft.id,
+        name: draft.name,
+        scope: draft.scope,
         kind,
         incoming: Vec::new(),
         outgoing: Vec::new(),
-        default: draft.default.as_deref().and_then(|default| flows.get(default).copied()),
+        default: draft.default.and_then(|default| flows.get(&default).copied()),
         boundary: Vec::new(),
-        inputs: Vec::new(),
-        outputs: Vec::new(),
-        repeat: None,
+        inputs: draft.inputs,
+        outputs: draft.outputs,
+        repeat: draft.repeat,
     })
 }
 
-fn build_flow(
-    draft: &DraftFlow,
-    nodes: &HashMap<String, usize>,
-    names: &Names,
-    problems: &mut Problems,
-) -> Option<Flow> {
-    let condition = match &draft.condition {
-        Some(condition) => Some(compile(condition, &draft.id, names, problems)?),
-        None => None,
-    };
-    let (source, target) = (*nodes.get(&draft.source)?, *nodes.get(&draft.target)?);
-    Some(Flow { id: draft.id.clone(), name: draft.name.clone(), source, target, condition })
-}
-
-fn compile(
-    text: &str,
-    element: &str,
-    names: &Names,
-    problems: &mut Problems,
-) -> Option<Expression> {
-    match Expression::compile(text, names) {
-        Ok(expression) => Some(expression),
-        Err(found) => {
-            for problem in found {
-                problems.at(element, problem);
-            }
-            None
-        }
-    }
+fn build_flow(draft: DraftFlow, nodes: &HashMap<String, usize>) -> Option<Flow> {
+    Some(Flow {
+        source: *nodes.get(&draft.source)?,
+        target: *nodes.get(&draft.target)?,
+        id: draft.id,
+        name: draft.name,
+        condition: draft.condition,
+    })
 }

@@ -1,9 +1,10 @@
-//! The document around the process: exactly one executable process, ids that are unique.
+//! The document around the process: exactly one executable process, ids that are unique, root elements.
 
 use std::collections::HashSet;
 
 use roxmltree::{Document, Node};
 
+use super::roots::Roots;
 use super::xml::{self, local};
 use super::{Draft, process};
 use crate::problem::{Problem, Problems};
@@ -18,12 +19,14 @@ pub(crate) fn read(text: &str, problems: &mut Problems) -> Option<Draft> {
         }
     };
     unique_ids(&document, problems);
-    let process = executable_process(&document, problems)?;
-    process::read(process, problems)
+    let mut roots = Roots::default();
+    let process = executable_process(&document, &mut roots, problems)?;
+    process::read(process, roots, problems)
 }
 
 fn executable_process<'a, 'i>(
     document: &'a Document<'i>,
+    roots: &mut Roots,
     problems: &mut Problems,
 ) -> Option<Node<'a, 'i>> {
     let root = document.root_element();
@@ -38,24 +41,41 @@ fn executable_process<'a, 'i>(
     for child in xml::bpmn_children(root) {
         match local(child) {
             "process" => processes.push(child),
-            "documentation" | "extensionElements" => {}
+            "documentation" | "extensionElements" | "collaboration" | "category" | "dataStore" => {}
+            _ if roots.take(child, problems) => {}
             other => problems.add(child.attribute("id"), format!("`{other}` is not supported")),
         }
     }
-    let [process] = processes.as_slice() else {
-        problems.add(
-            None,
-            format!("the document must have exactly one process, and has {}", processes.len()),
-        );
-        return None;
+    only_process(&processes, problems)
+}
+
+/// The executable process. Others are drawn to show with whom it talks.
+fn only_process<'a, 'i>(
+    processes: &[Node<'a, 'i>],
+    problems: &mut Problems,
+) -> Option<Node<'a, 'i>> {
+    let executable = |process: &&Node<'a, 'i>| {
+        process.attribute("isExecutable").and_then(xml::truth) == Some(true)
     };
-    if process.attribute("isExecutable") != Some("true") {
-        problems.add(
-            process.attribute("id"),
-            "the process is not executable; set isExecutable=\"true\"",
-        );
+    let found: Vec<_> = processes.iter().filter(executable).collect();
+    match (processes, found.as_slice()) {
+        (_, [process]) => Some(**process),
+        ([process], []) => {
+            problems.add(
+                process.attribute("id"),
+                "the process is not executable; set isExecutable=\"true\"",
+            );
+            Some(*process)
+        }
+        _ => {
+            let count = found.len();
+            problems.add(
+                None,
+                format!("the document must have exactly one executable process, and has {count}"),
+            );
+            None
+        }
     }
-    Some(*process)
 }
 
 fn unique_ids(document: &Document<'_>, problems: &mut Problems) {

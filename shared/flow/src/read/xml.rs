@@ -9,7 +9,7 @@ use crate::problem::Problem;
 pub(super) const BPMN: &str = "http://www.omg.org/spec/BPMN/20100524/MODEL";
 /// Namespace of this product's extensions.
 pub(super) const RUNFLEET: &str = "urn:runfleet:bpmn:1";
-/// Namespace in which the common open modeler writes scripts.
+/// Namespace of what the common open modeler writes for its cloud engine.
 pub(super) const ZEEBE: &str = "http://camunda.org/schema/zeebe/1.0";
 
 /// Parses `text`. DTDs and so entities are refused.
@@ -85,4 +85,18 @@ pub(super) fn local<'a>(node: Node<'a, '_>) -> &'a str {
 /// All text directly inside an element, also when comments or CDATA sections cut it.
 pub(super) fn text(node: Node<'_, '_>) -> String {
     node.children().filter(Node::is_text).filter_map(|child| child.text()).collect()
+}
+
+/// A truth value as XML writes it.
+pub(super) fn truth(text: &str) -> Option<bool> {
+    match text.trim() {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// A piece of the document that is fit for a message.
+pub(super) fn short(text: &str) -> String {
+    text.chars().take(60).collect()
 }

@@ -1,3 +1,5 @@
+//! When timers are due: the table of texts and what random ones keep to.
+
 use dsntk_feel::values::Value as Feel;
 use proptest::prelude::*;
 

@@ -1,10 +1,13 @@
 //! The engine from outside: documents in, states and outcomes out.
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
+mod accepted;
 mod examples;
 mod expressions;
 mod fuzz;
 mod hostile;
+mod parts;
 mod refusals;
 mod runs;
+mod shapes;
 mod support;

@@ -16,6 +16,30 @@ pub(crate) fn document(body: &str) -> String {
     )
 }
 
+/// Root elements that events of test documents refer to.
+pub(crate) const ROOTS: &str = r#"<message id="M" name="paid"><extensionElements><zeebe:subscription correlationKey="=x"/></extensionElements></message>
+    <message id="Any" name="=&quot;order-&quot; + x"/><message id="Nameless"/>
+    <signal id="S" name="stop"/><signal id="Computed" name="=x"/>
+    <error id="E" errorCode="NO_STOCK"/><error id="Codeless"/><error id="Feel" errorCode="=x"/>
+    <escalation id="X" escalationCode="LATE"/><escalation id="CodelessX"/>"#;
+
+/// A document with the root elements, an input `x`, and a process that goes from `s` through `node`, whose id must be `t`,
+/// to `e`. `more` is drawn beside it.
+pub(crate) fn through(node: &str, more: &str) -> String {
+    document(&format!(
+        "<extensionElements><rf:variable name=\"x\" direction=\"input\" type=\"any\"/></extensionElements>\
+         <startEvent id=\"s\"/>{node}<endEvent id=\"e\"/><sequenceFlow id=\"in\" sourceRef=\"s\" targetRef=\"t\"/>\
+         <sequenceFlow id=\"out\" sourceRef=\"t\" targetRef=\"e\"/>{more}"
+    ))
+    .replace("</process>", &format!("</process>{ROOTS}"))
+}
+
+/// Asserts that a document is refused with a problem that is exactly `expected`.
+pub(crate) fn refused(xml: &str, expected: &str) {
+    let found = problems(xml);
+    assert!(found.iter().any(|problem| problem == expected), "{expected:?} in {found:#?}");
+}
+
 /// A document whose process assigns `expressions` to the variables `v0`, `v1`, … one after the other. Input `x` may be
 /// anything and the last result is the only output.
 pub(crate) fn scripts(expressions: &[&str]) -> String {
