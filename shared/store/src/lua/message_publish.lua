@@ -23,7 +23,7 @@ local now, gone, to = now_ms(), {}, nil
 for _, member in ipairs(redis.call("ZRANGE", KEYS[2], 0, ARGV[12] - 1)) do
   local found = receiver(string.match(member, "^[^:]+"), ARGV[1])
   if found and found.live then
-    to, to.member = found, member
+    found.member, to = member, found
     break
   end
   gone[#gone + 1] = member

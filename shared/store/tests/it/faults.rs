@@ -7,13 +7,16 @@ use futures_util::future::join_all;
 use prometheus::Registry;
 use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_store::{
-    CatalogPut, Checkpoint, Claim, End, Saved, Started, Store, StoreConfig, StoreError,
+    CatalogPut, Checkpoint, ChildStarted, Claim, End, Finished, Published, Saved, Started, Store,
+    StoreConfig, StoreError, Waits, Wake,
 };
 use secrecy::ExposeSecret;
 
+use crate::children::call;
+use crate::messages::{paid, receiver};
 use crate::proxy::Proxy;
 use crate::server::{DURABLE, Server};
-use crate::world::{Request, World, connect, finished, redis_url};
+use crate::world::{Request, World, connect, finished, name, redis_url};
 
 /// The shared Redis behind a proxy: the URL through it, and the proxy.
 async fn proxied() -> (String, Proxy) {
@@ -163,6 +166,79 @@ async fn a_change_whose_answer_was_lost_is_found_by_its_repetition() {
         field_past_proxy(&world, run, "version").await > version
     });
     assert_eq!(answer.await.unwrap(), finished(true));
+    world.end().await;
+}
+
+/// Members of a key, seen past the proxy.
+async fn size_past_proxy(world: &World, command: &str, rest: &str) -> u64 {
+    let mut raw = world.raw().await;
+    redis::cmd(command).arg(world.key_name(rest)).query_async(&mut raw).await.unwrap()
+}
+
+#[tokio::test]
+async fn waits_messages_and_children_whose_answers_were_lost_are_not_doubled() {
+    let (url, proxy) = proxied().await;
+    let world = World::with(|config| {
+        config.url = url.into();
+        config.connections = 1;
+        config.response_timeout = Duration::from_secs(10);
+        config.deadline = Duration::from_secs(30);
+    })
+    .await;
+    let (store, hour) = (&world.store, Duration::from_hours(1));
+    let earlier = world.waiting_run(&[]).await;
+    world.publish("0", "m0", Duration::ZERO).await;
+    let (child, end) = (world.child(earlier, 1).await, End::plain(RunState::Canceled));
+    store.end_run(child, &end).await.unwrap();
+
+    let kept = losing_the_answer(&proxy, world.publish("7", "m1", hour), async || {
+        size_past_proxy(&world, "ZCARD", "keptall:acme:crm").await == 1
+    });
+    assert_eq!(kept.await, Published::Buffered { again: true });
+    let run = world.run(&Request::process()).await;
+    let fence = world.claim(run).await;
+    let (workspace, project) = (&world.workspace, &world.project);
+    let waits = Waits { workspace, project, list: &[paid("7", 1), paid("8", 2)] };
+    let checkpoint = Checkpoint {
+        release: true,
+        wake: Wake::Never,
+        waits: Some(&waits),
+        history: &["[1]", "[2]"],
+        incidents: 1,
+        ..Checkpoint::new("p")
+    };
+    let saved =
+        losing_the_answer(&proxy, store.checkpoint_run(run, fence, &checkpoint), async || {
+            size_past_proxy(&world, "LLEN", &format!("hist:{run}")).await >= 2
+        });
+    let Saved::Saved { released: false, inbox } = saved.await.unwrap() else { panic!("a message") };
+    assert_eq!(inbox.len(), 1);
+    assert_eq!(store.history(run, 0, 10).await.unwrap(), ["[1]", "[2]"]);
+    assert_eq!(store.count_incidents(world.shard).await.unwrap(), 1);
+    let delivered = losing_the_answer(&proxy, world.publish("8", "m2", hour), async || {
+        size_past_proxy(&world, "ZCARD", &format!("inbox:{run}")).await == 2
+    });
+    assert_eq!(receiver(&delivered.await), run);
+    assert_eq!(size_past_proxy(&world, "ZCARD", &format!("inbox:{run}")).await, 2);
+
+    let target = name("sub");
+    let start = call(&world, run, &target, 7);
+    let child = start.run_id();
+    let started = losing_the_answer(&proxy, store.start_child(&start), async || {
+        field_past_proxy(&world, child, "version").await == 1
+    });
+    let duplicate = ChildStarted::Started { run: child, duplicate: true };
+    assert_eq!(started.await.unwrap(), duplicate);
+    let end = End { history: &["[3]"], ..end };
+    let ended = losing_the_answer(&proxy, store.end_run(child, &end), async || {
+        field_past_proxy(&world, child, "version").await == 2
+    });
+    let Finished::Finished { parent_to_wake: Some(parent), .. } = ended.await.unwrap() else {
+        panic!("the end of a child");
+    };
+    assert_eq!(parent.run_id, run);
+    assert_eq!(store.history(child, 0, 10).await.unwrap(), ["[3]"]);
+    assert_eq!(size_past_proxy(&world, "ZCARD", &format!("inbox:{run}")).await, 3);
     world.end().await;
 }
 

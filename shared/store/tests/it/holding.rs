@@ -6,7 +6,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use runfleet_domain::{RunKind, RunState};
 use runfleet_store::{
-    Appended, Checkpoint, Claim, Claimed, End, Finished, Paused, Renewed, Saved, StoreError, Wake,
+    Appended, Checkpoint, Claim, Claimed, End, Finished, Paused, Renewed, Saved, StoreError, Wait,
+    Waits, Wake,
 };
 
 use crate::world::{Request, World, message};
@@ -286,6 +287,7 @@ async fn the_golden_files_have_every_field_that_is_stored() {
     let golden: BTreeSet<&str> = [
         include_str!("../../golden/run_v1.txt"),
         include_str!("../../golden/run_v1_ended.txt"),
+        include_str!("../../golden/run_v1_child.txt"),
         include_str!("../../golden/job_v1.txt"),
     ]
     .into_iter()
@@ -304,7 +306,11 @@ async fn the_golden_files_have_every_field_that_is_stored() {
     let run = world.run(&request).await;
     let fence = world.claim(run).await;
     world.store.append_event(run, &message("e"), "{}").await.unwrap();
-    world.store.checkpoint_run(run, fence, &KEEP).await.unwrap();
+    let (workspace, project) = (&world.workspace, &world.project);
+    let waits = Waits { workspace, project, list: &[Wait::Signal { name: "stop" }] };
+    let checkpoint = Checkpoint { waits: Some(&waits), incidents: 1, ..KEEP };
+    world.store.checkpoint_run(run, fence, &checkpoint).await.unwrap();
+    look(format!("run:{}", world.child(run, 1).await)).await;
     look(format!("run:{run}")).await;
     let end = End { error: Some(("c", "m")), output: Some("1"), ..End::plain(RunState::Failed) };
     world.store.finish_run(run, fence, &end).await.unwrap();

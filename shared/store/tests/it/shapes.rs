@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use runfleet_domain::{RunId, RunKind, RunState};
-use runfleet_store::{CatalogPut, End, GetRun, Got, HandedOver, Started, Verdict};
+use runfleet_store::{
+    BroadcastSignal, CatalogPut, Checkpoint, End, GetRun, Got, HandedOver, Published, Started,
+    Verdict, Wait,
+};
 
 use crate::calls::find;
+use crate::messages::{paid, receiver};
 use crate::server::Server;
 use crate::world::{Request, World, connect, finished, key, message, name, redis_url};
 
@@ -35,6 +39,39 @@ async fn everything_works(world: &World) {
     let changes = world.store.catalog_changes(0).await.unwrap();
     assert_eq!(changes.workspaces, std::slice::from_ref(&world.workspace));
     assert!(world.store.explain_run(run).await.unwrap().is_some());
+    waits_and_children_work(world).await;
+}
+
+async fn waits_and_children_work(world: &World) {
+    let hour = Duration::from_hours(1);
+    let signal = Wait::Signal { name: "stop" };
+    assert_eq!(world.publish("7", "m1", hour).await, Published::Buffered { again: false });
+    let run = world.run(&Request::process()).await;
+    let fence = world.claim(run).await;
+    let inbox = world.give_back(run, fence, &[paid("7", 1), paid("8", 2), signal], &[]).await;
+    assert_eq!(receiver(&world.publish("8", "m2", hour).await), run);
+    let broadcast = BroadcastSignal {
+        workspace: &world.workspace,
+        project: &world.project,
+        name: "stop",
+        variables_json: "{}",
+        id: &message("s"),
+    };
+    let page = world.store.broadcast_signal(&broadcast, 10, None).await.unwrap();
+    assert_eq!(page.woken.len(), 1);
+    let child = world.child(run, 3).await;
+    assert_eq!(world.store.open_children(run, 10).await.unwrap().len(), 1);
+    let end = End { history: &["[1]"], ..End::plain(RunState::Canceled) };
+    world.store.end_run(child, &end).await.unwrap();
+    assert_eq!(world.store.history(child, 0, 9).await.unwrap(), ["[1]"]);
+    let consumed = [inbox[0].id.clone()];
+    let rest = world.give_back(run, fence, &[signal], &consumed).await;
+    assert_eq!(rest.len(), 3);
+    let incident = Checkpoint { incidents: 1, ..Checkpoint::new("p") };
+    world.store.checkpoint_run(run, fence, &incident).await.unwrap();
+    assert_eq!(world.store.count_incidents(world.shard).await.unwrap(), 1);
+    world.store.end_run(run, &end).await.unwrap();
+    assert_eq!(world.store.count_incidents(world.shard).await.unwrap(), 0);
 }
 
 async fn calls_keys_and_batches_work(world: &World, run: RunId) {
