@@ -333,3 +333,20 @@ async fn a_child_calls_and_is_called_at_once() {
     assert_eq!(world.keys_like("kids:*").await, 0);
     world.end().await;
 }
+
+#[tokio::test]
+async fn a_held_parent_is_told_of_its_child_and_rings_only_at_its_deadline() {
+    let world = World::new().await;
+    let deadline = 9_000_000_000_000;
+    let parent = world.run(&Request { deadline_ms: Some(deadline), ..Request::process() }).await;
+    world.claim(parent).await;
+    let child = world.child(parent, 1).await;
+    world.store.pause_run(parent).await.unwrap();
+    let answer = world.store.end_run(child, &End::plain(RunState::Failed)).await.unwrap();
+    assert_eq!(answer, ended(false, false, Some(parent)));
+    assert_eq!(world.alarm(parent).await.0, Some(deadline));
+    world.store.resume_run(parent).await.unwrap();
+    assert!(world.alarm_is_in(parent, Duration::from_secs(5)).await);
+    assert_eq!(world.claim_events(parent).await.1.len(), 1);
+    world.end().await;
+}

@@ -14,6 +14,7 @@ mod calls;
 mod catalog;
 mod children;
 mod clock;
+mod family_model;
 mod faults;
 mod finishing;
 mod held_keys;

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use runfleet_domain::RunId;
 use runfleet_store::{AlarmSet, Checkpoint, DUE_AT_ONCE_MAX, Due, StartRun, Wake};
 
+use crate::messages::paid;
 use crate::world::{Request, World};
 
 const RUNS: usize = 10_000;
@@ -124,7 +125,17 @@ async fn a_run_that_waits_for_a_timer_takes_about_four_kilobytes() {
     let record = memory(format!("run:{run}")).await;
     let alarm = memory("alarms:process".to_owned()).await / WAITING;
     let sent = memory(format!("msg:acme:crm:{message}")).await;
-    println!("record {record}, alarm {alarm}, message id {sent} bytes");
+    world.waiting_run(&[paid("order 7", 1)]).await;
+    let waits: Vec<String> = redis::cmd("KEYS")
+        .arg(world.key_name("wait:*").replace('{', "\\{"))
+        .query_async(&mut world.raw().await)
+        .await
+        .unwrap();
+    let subscription = memory(waits[0].rsplit_once("}:").unwrap().1.to_owned()).await;
+    println!(
+        "record {record}, alarm {alarm}, message id {sent}, subscription {subscription} bytes"
+    );
+    assert!((100..250).contains(&subscription));
     assert!((3_500..4_500).contains(&(record + alarm + sent)));
     world.end().await;
 }
