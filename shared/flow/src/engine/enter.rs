@@ -27,8 +27,14 @@ impl Run<'_> {
             self.attach(id, node)?;
         }
         match &node.kind {
-            NodeKind::Start { .. }
-            | NodeKind::Boundary { .. }
+            NodeKind::Start { .. } => {
+                // The run begins with the start event alone; a sub-process has its events watched when it is opened.
+                if scope == ROOT {
+                    self.watch_events(ROOT, &self.definition.scopes[0])?;
+                }
+                self.finish(id)
+            }
+            NodeKind::Boundary { .. }
             | NodeKind::Pass
             | NodeKind::Exclusive
             | NodeKind::Inclusive
