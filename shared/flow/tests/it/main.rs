@@ -6,6 +6,7 @@ mod examples;
 mod expressions;
 mod fuzz;
 mod hostile;
+mod journeys;
 mod parts;
 mod refusals;
 mod runs;
