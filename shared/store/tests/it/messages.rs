@@ -407,3 +407,22 @@ async fn a_thousand_waits_are_changed_in_one_call_and_cleared_by_the_end() {
     assert_eq!(world.keys_like("wait:*").await, 0);
     world.end().await;
 }
+
+#[tokio::test]
+async fn a_live_run_is_found_behind_thousands_of_leftovers() {
+    let world = World::new().await;
+    let run = world.waiting_run(&[paid("7", 1)]).await;
+    let mut raw = world.raw().await;
+    let pattern = world.key_name("wait:*").replace('{', "\\{");
+    let names: Vec<String> = redis::cmd("KEYS").arg(pattern).query_async(&mut raw).await.unwrap();
+    let mut add = redis::cmd("ZADD");
+    add.arg(&names[0]);
+    for number in 0..2_500 {
+        let gone = world.fresh_run(runfleet_domain::RunKind::Process);
+        add.arg(number - 10_000).arg(format!("{gone}:{number}"));
+    }
+    add.query_async::<()>(&mut raw).await.unwrap();
+    assert_eq!(receiver(&world.publish("7", "m", Duration::ZERO).await), run);
+    assert_eq!(world.keys_like("wait:*").await, 0);
+    world.end().await;
+}

@@ -49,9 +49,16 @@ async fn a_signal_reaches_every_run_that_waits_once_however_often_it_is_sent() {
     assert_eq!(broadcast(&world, "s1", 500).await, (waiting.clone(), 0));
     for run in &waiting {
         assert!(world.alarm_is_in(*run, Duration::from_secs(5)).await);
-        let (_, inbox) = world.claim_events(*run).await;
+        let (fence, inbox) = world.claim_events(*run).await;
         assert_eq!(inbox.len(), 1);
         assert_eq!(inbox[0].body, BODY);
+        // It has dealt with it, and goes on waiting.
+        let consumed = [inbox[0].id.clone()];
+        assert!(world.give_back(*run, fence, &[STOP], &consumed).await.is_empty());
+    }
+    assert_eq!(broadcast(&world, "s1", 500).await, (waiting.clone(), 0));
+    for run in &waiting {
+        assert_eq!(world.store.explain_run(*run).await.unwrap().unwrap().inbox_events, 0);
     }
     assert!(world.claim_events(other).await.1.is_empty());
     // Another signal reaches them too while they wait.

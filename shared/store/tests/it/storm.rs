@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use runfleet_domain::RunId;
-use runfleet_store::{AlarmSet, Checkpoint, DUE_AT_ONCE_MAX, Due, StartRun, Wake};
+use runfleet_store::{
+    AlarmSet, BroadcastSignal, Checkpoint, DUE_AT_ONCE_MAX, Due, SIGNAL_RUNS_AT_ONCE_MAX, StartRun,
+    Wait, Wake,
+};
 
 use crate::messages::paid;
-use crate::world::{Request, World};
+use crate::world::{Request, World, message};
 
 const RUNS: usize = 10_000;
 
@@ -93,6 +96,39 @@ async fn an_alarm_goes_further_ahead_only_while_its_run_gets_no_further() {
             assert!(world.alarm_is_in(run, first * 2_u32.pow(ring)).await);
         }
     }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_signal_reaches_a_thousand_runs_in_two_pages() {
+    let world = World::with(|config| config.connections = 4).await;
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        let list = [Wait::Signal { name: "stop" }];
+        waiting.extend(join_all((0..250).map(|_| world.waiting_run(&list))).await);
+    }
+    let signal = BroadcastSignal {
+        workspace: &world.workspace,
+        project: &world.project,
+        name: "stop",
+        variables_json: "{}",
+        id: &message("s"),
+    };
+    let (mut reached, mut after, mut pages) = (HashSet::new(), None, 0);
+    loop {
+        let begun = Instant::now();
+        let page = world.store.broadcast_signal(&signal, 1_000, after).await.unwrap();
+        println!("{} runs in {:?}", page.woken.len(), begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(2));
+        assert!(page.woken.len() <= SIGNAL_RUNS_AT_ONCE_MAX as usize);
+        reached.extend(page.woken.into_iter().map(|woken| woken.run_id));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+        pages += 1;
+    }
+    assert_eq!((reached, pages), (waiting.into_iter().collect(), 2));
     world.end().await;
 }
 
