@@ -9,5 +9,6 @@ mod examples;
 mod facts;
 mod journeys;
 mod operations;
+mod processes;
 mod starts;
 mod tidy;

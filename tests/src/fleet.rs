@@ -145,9 +145,23 @@ impl Fleet {
         .await
     }
 
+    /// Applies the example project with one more Process.
+    pub async fn apply_process(&self, id: &str, bpmn: &str) -> Result<()> {
+        let dir = self.dir.path().join("more");
+        std::fs::create_dir_all(&dir)?;
+        std::fs::write(dir.join(format!("{id}.bpmn")), bpmn)?;
+        let document = format!(
+            "apiVersion: runfleet/v1\nkind: Process\nmetadata:\n  name: {id}\nspec:\n  file: {id}.bpmn\n"
+        );
+        std::fs::write(dir.join(format!("{id}.yaml")), document)?;
+        self.apply_changed(|_| ()).await
+    }
+
     async fn apply_changed(&self, change: impl Fn(&mut Project)) -> Result<()> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut bundle = runfleet_cli::apply::read(&[root.join("deploy/example")])?;
+        let mut places = vec![root.join("deploy/example")];
+        places.extend(Some(self.dir.path().join("more")).filter(|more| more.is_dir()));
+        let mut bundle = runfleet_cli::apply::read(&places)?;
         bundle.projects.values_mut().for_each(change);
         let management = Management::new(self.namespace.management())?;
         let admin =
