@@ -240,14 +240,18 @@ pub(super) fn message(node: Node<'_, '_>, id: &str, context: &mut Context<'_>) -
         context.at(id, "no message is named (messageRef)");
         return None;
     };
-    let Some(root) = context.roots.message(reference).cloned() else {
+    let Some(root) = context.roots.message(reference) else {
         context.at(id, format!("messageRef `{}` names no message", short(reference)));
         return None;
     };
-    let name =
-        context.text(id, "the name of the message", &root.text.unwrap_or_default(), name_problem);
-    let key = root.key.filter(|key| !key.trim().is_empty());
-    let key = key.map(|key| context.text(id, "the correlation key", &key, anything));
+    let name = context.text(
+        id,
+        "the name of the message",
+        root.text.as_deref().unwrap_or_default(),
+        name_problem,
+    );
+    let key = root.key.as_deref().filter(|key| !key.trim().is_empty());
+    let key = key.map(|key| context.text(id, "the correlation key", key, anything));
     match key {
         Some(key) => Some(Message { name: name?, key: Some(key?) }),
         None => Some(Message { name: name?, key: None }),
@@ -259,11 +263,16 @@ fn signal(definition: Node<'_, '_>, id: &str, context: &mut Context<'_>) -> Opti
         context.at(id, "no signal is named (signalRef)");
         return None;
     };
-    let Some(root) = context.roots.signal(reference).cloned() else {
+    let Some(root) = context.roots.signal(reference) else {
         context.at(id, format!("signalRef `{}` names no signal", short(reference)));
         return None;
     };
-    context.text(id, "the name of the signal", &root.text.unwrap_or_default(), name_problem)
+    context.text(
+        id,
+        "the name of the signal",
+        root.text.as_deref().unwrap_or_default(),
+        name_problem,
+    )
 }
 
 /// A problem has been told.
@@ -282,11 +291,11 @@ fn code(
         "error" => context.roots.error(reference),
         _ => context.roots.escalation(reference),
     };
-    let Some(root) = root.cloned() else {
+    let Some(root) = root else {
         context.at(id, format!("{attribute} `{}` names no {kind}", short(reference)));
         return Err(Told);
     };
-    let code = root.text.unwrap_or_default();
+    let code = root.text.as_deref().unwrap_or_default();
     if code.len() > limits::CODE_BYTES_MAX {
         context.at(
             id,
@@ -294,7 +303,7 @@ fn code(
         );
         return Err(Told);
     }
-    context.given(id, &format!("the code of the {kind}"), &code).map(Some).ok_or(Told)
+    context.given(id, &format!("the code of the {kind}"), code).map(Some).ok_or(Told)
 }
 
 fn name_problem(name: &str) -> Option<String> {

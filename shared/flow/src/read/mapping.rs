@@ -58,7 +58,16 @@ fn source(
         Some(source) if source.trim_start().starts_with('=') => {
             context.expression(id, source, place)
         }
-        Some(source) => context.expression(id, &literal(source), place),
+        Some(source) => {
+            let literal = literal(source);
+            if literal.len() > limits::EXPRESSION_BYTES_MAX {
+                let most = limits::EXPRESSION_BYTES_MAX;
+                context
+                    .at(id, format!("the source of a `zeebe:{side}` is longer than {most} bytes"));
+                return None;
+            }
+            context.expression(id, &literal, place)
+        }
     }
 }
 

@@ -64,6 +64,10 @@ fn process_settings(
 }
 
 fn variable(node: Node<'_, '_>, settings: &mut Settings, id: &str, problems: &mut Problems) {
+    if settings.inputs.len() + settings.outputs.len() > limits::VARIABLES_MAX {
+        // Told once, with the process.
+        return;
+    }
     let name = node.attribute("name").unwrap_or_default();
     if let Some(problem) = variable_name_problem(name) {
         return problems.at(id, problem);
@@ -143,8 +147,13 @@ pub(super) fn task(
     let mut seen = Vec::new();
     for extension in xml::extensions(node, xml::RUNFLEET) {
         let name = local(extension);
+        if !matches!(name, "task" | "retry") {
+            // Refused with the element itself.
+            continue;
+        }
         if seen.contains(&name) {
             problems.at(id, format!("`rf:{name}` is given twice"));
+            continue;
         }
         seen.push(name);
         for attribute in extension.attributes() {
@@ -161,8 +170,6 @@ pub(super) fn task(
                         problems.at(id, pauses_problem());
                     }
                 }
-                // Refused with the element itself.
-                (other, _) if !matches!(other, "task" | "retry") => {}
                 (_, other) => problems.at(id, format!("`{other}` is not known in `rf:{name}`")),
             }
         }

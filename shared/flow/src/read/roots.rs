@@ -1,6 +1,7 @@
 //! Root elements that events refer to: messages, signals, errors, escalations.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use roxmltree::Node;
 
@@ -11,14 +12,14 @@ use crate::problem::Problems;
 /// Root elements by kind and id.
 #[derive(Debug, Default)]
 pub(super) struct Roots {
-    messages: HashMap<String, Root>,
-    signals: HashMap<String, Root>,
-    errors: HashMap<String, Root>,
-    escalations: HashMap<String, Root>,
+    messages: HashMap<String, Rc<Root>>,
+    signals: HashMap<String, Rc<Root>>,
+    errors: HashMap<String, Rc<Root>>,
+    escalations: HashMap<String, Rc<Root>>,
 }
 
 /// One root element.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub(super) struct Root {
     /// Name of a message or signal, code of an error or escalation.
     pub(super) text: Option<String>,
@@ -53,29 +54,29 @@ impl Roots {
             subscription.attribute("correlationKey").map(str::to_owned)
         });
         let text = node.attribute(attribute).map(str::to_owned).filter(|text| !text.is_empty());
-        list.insert(id.to_owned(), Root { text, key });
+        list.insert(id.to_owned(), Rc::new(Root { text, key }));
         true
     }
 
-    pub(super) fn message(&self, reference: &str) -> Option<&Root> {
+    pub(super) fn message(&self, reference: &str) -> Option<Rc<Root>> {
         found(&self.messages, reference)
     }
 
-    pub(super) fn signal(&self, reference: &str) -> Option<&Root> {
+    pub(super) fn signal(&self, reference: &str) -> Option<Rc<Root>> {
         found(&self.signals, reference)
     }
 
-    pub(super) fn error(&self, reference: &str) -> Option<&Root> {
+    pub(super) fn error(&self, reference: &str) -> Option<Rc<Root>> {
         found(&self.errors, reference)
     }
 
-    pub(super) fn escalation(&self, reference: &str) -> Option<&Root> {
+    pub(super) fn escalation(&self, reference: &str) -> Option<Rc<Root>> {
         found(&self.escalations, reference)
     }
 }
 
 /// References are qualified names, so one may carry a prefix.
-fn found<'a>(list: &'a HashMap<String, Root>, reference: &str) -> Option<&'a Root> {
+fn found(list: &HashMap<String, Rc<Root>>, reference: &str) -> Option<Rc<Root>> {
     let reference = reference.trim();
-    list.get(reference).or_else(|| list.get(reference.split_once(':')?.1))
+    list.get(reference).or_else(|| list.get(reference.split_once(':')?.1)).cloned()
 }

@@ -7,7 +7,7 @@ use runfleet_flow::{FailureCode, Status};
 use serde_json::{Value, json};
 
 use crate::support::{
-    condition, document, evaluate, evaluate_all, map, parse, problems, run, scripts,
+    condition, document, evaluate, evaluate_all, map, parse, problems, run, scripts, through,
 };
 
 /// Runs `test` on a thread with the stack of a worker thread.
@@ -234,4 +234,151 @@ fn nobody_else_sees_the_functions_that_count_work() {
             "{expression:?}"
         );
     }
+}
+
+/// A document that is refused, and how long that took.
+fn soon(what: &str, xml: &str) {
+    let began = Instant::now();
+    let found = problems(xml);
+    assert!(!found.is_empty() && found.len() <= 100, "{what}");
+    assert!(found.iter().all(|problem| problem.len() < 700), "{what}");
+    let most = if cfg!(debug_assertions) { 20 } else { 5 };
+    assert!(began.elapsed() < Duration::from_secs(most), "{what}: {:?}", began.elapsed());
+}
+
+/// `text` so many times, with the number of each in the place of `#`.
+fn many(text: &str, count: usize) -> String {
+    (0..count).fold(String::new(), |mut all, index| {
+        all.push_str(&text.replace('#', &index.to_string()));
+        all
+    })
+}
+
+#[test]
+fn documents_that_repeat_one_thing_are_refused_soon() {
+    on_a_small_stack(|| {
+        let task = |inner: &str| {
+            through(
+                &format!(
+                    "<serviceTask id=\"t\"><extensionElements>{inner}</extensionElements></serviceTask>"
+                ),
+                "",
+            )
+        };
+        let variables = many("<rf:variable name=\"v#\" direction=\"input\"/>", 18_000);
+        let headers = many("<zeebe:header key=\"k#\" value=\"v\"/>", 25_000);
+        let mappings = many("<zeebe:output source=\"=m#\" target=\"n#\"/>", 20_000);
+        for (what, xml) in [
+            ("variables", document(&format!("<extensionElements>{variables}</extensionElements>"))),
+            (
+                "headers",
+                task(&format!(
+                    "<zeebe:taskDefinition type=\"a\"/><zeebe:taskHeaders>{headers}</zeebe:taskHeaders>"
+                )),
+            ),
+            ("mappings", task(&format!("<zeebe:ioMapping>{mappings}</zeebe:ioMapping>"))),
+            ("extensions", task(&many("<zeebe:other#/>", 40_000))),
+            ("own extensions", task(&many("<zeebe:taskDefinition type=\"a\"/><rf:task/>", 20_000))),
+            ("unknown own extensions", task(&many("<rf:other#/>", 50_000))),
+        ] {
+            soon(what, &xml);
+        }
+    });
+}
+
+#[test]
+fn documents_of_many_elements_are_refused_soon() {
+    on_a_small_stack(|| {
+        let roots = many("<message id=\"m#\" name=\"n\"/>", 30_000);
+        for (what, xml) in [
+            (
+                "children",
+                through(
+                    &format!("<task id=\"t\">{}</task>", many("<incoming>f#</incoming>", 30_000)),
+                    "",
+                ),
+            ),
+            ("roots", document("").replace("</process>", &format!("</process>{roots}"))),
+            ("scopes", document(&nested("<subProcess id=\"u\">", "", "</subProcess>", 55))),
+            (
+                "boundary events",
+                through(
+                    "<task id=\"t\"/>",
+                    &many(
+                        "<boundaryEvent id=\"b#\" attachedToRef=\"t\"><errorEventDefinition id=\"d#\"/></boundaryEvent>",
+                        1_900,
+                    ),
+                ),
+            ),
+            (
+                "flows",
+                through(
+                    "<task id=\"t\"/>",
+                    &many("<sequenceFlow id=\"f#\" sourceRef=\"t\" targetRef=\"s\"/>", 1_990),
+                ),
+            ),
+            (
+                "a long name",
+                through(&"<receiveTask id=\"t\" messageRef=\"M\"/>".repeat(1_000), "")
+                    .replace("\"paid\"", &format!("\"{}\"", "a".repeat(900_000))),
+            ),
+            (
+                "names",
+                through(
+                    "<task id=\"t\"/>",
+                    &many(
+                        "<scriptTask id=\"s#\" rf:resultVariable=\"v#\" scriptFormat=\"feel\"><script>v# + w</script></scriptTask>",
+                        1_900,
+                    ),
+                ),
+            ),
+        ] {
+            soon(what, &xml);
+        }
+    });
+}
+
+#[test]
+fn a_key_that_many_events_share_counts_for_each_of_them() {
+    // Each of them compiles it; together that is more than a process may have.
+    let key = format!("={}", ["string(x)"; 60].join(" + "));
+    let waits = (0..300).fold(String::new(), |mut text, index| {
+        let _ = write!(text, "<receiveTask id=\"r{index}\" messageRef=\"M\"/>");
+        text
+    });
+    let xml = through("<task id=\"t\"/>", &waits)
+        .replace("correlationKey=\"=x\"", &format!("correlationKey=\"{key}\""));
+    let began = Instant::now();
+    let found = problems(&xml);
+    let told = "p: the expressions are longer than 131072 bytes together".to_owned();
+    assert_eq!(found.iter().filter(|problem| **problem == told).count(), 1, "{found:#?}");
+    assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
+}
+
+#[test]
+fn texts_and_nesting_are_bounded_where_they_stand() {
+    let sub = |depth: usize| {
+        (0..depth).fold("<task id=\"x\"/>".to_owned(), |inner, level| {
+            format!("<subProcess id=\"u{level}\">{inner}</subProcess>")
+        })
+    };
+    let found = problems(&document(&sub(11)));
+    assert!(found.contains(&"u0: sub-processes nest deeper than 10".to_owned()), "{found:#?}");
+    assert!(problems(&document(&sub(10))).iter().all(|problem| !problem.contains("nest")));
+    let long = "a".repeat(5_000);
+    let mapped = format!(
+        "<task id=\"t\"><extensionElements><zeebe:ioMapping><zeebe:input source=\"{long}\" target=\"a\"/></zeebe:ioMapping></extensionElements></task>"
+    );
+    assert_eq!(
+        problems(&through(&mapped, "")),
+        ["t: the source of a `zeebe:input` is longer than 4096 bytes"]
+    );
+    let form = format!(
+        "<userTask id=\"t\"><extensionElements><zeebe:formDefinition formId=\"{long}\"/></extensionElements></userTask>"
+    );
+    assert_eq!(problems(&through(&form, "")), ["t: the form is longer than 4096 bytes"]);
+    let header = format!(
+        "<serviceTask id=\"t\"><extensionElements><zeebe:taskDefinition type=\"a\"/><zeebe:taskHeaders><zeebe:header key=\"k\" value=\"{long}\"/></zeebe:taskHeaders></extensionElements></serviceTask>"
+    );
+    assert_eq!(problems(&through(&header, "")), ["t: the header `k` is longer than 4096 bytes"]);
 }

@@ -7,6 +7,7 @@ mod expressions;
 mod fuzz;
 mod hostile;
 mod journeys;
+mod mutations;
 mod parts;
 mod refusals;
 mod runs;
