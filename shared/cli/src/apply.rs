@@ -117,3 +117,41 @@ pub async fn store_bundle(
 pub(crate) fn topology() -> Topology {
     Topology::standard()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn every_problem_of_every_bpmn_file_is_told_with_file_element_and_reason() {
+        let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/example"));
+        let copy = std::env::temp_dir().join(format!("runfleet-apply-{}", std::process::id()));
+        std::fs::create_dir_all(&copy).unwrap();
+        for entry in std::fs::read_dir(examples).unwrap() {
+            let from = entry.unwrap().path();
+            let text = std::fs::read_to_string(&from).unwrap();
+            let text = text
+                .replace(
+                    "type=\"pack-order\" retries=\"3\"",
+                    "type=\"pack-order\" retries=\"none\"",
+                )
+                .replace("correlationKey=\"=orderId\"", "correlationKey=\"=orderId +\"")
+                .replace(">R3/P7D<", ">every week<");
+            std::fs::write(copy.join(from.file_name().unwrap()), text).unwrap();
+        }
+        let mistakes = super::read(std::slice::from_ref(&copy)).unwrap_err().to_string();
+        std::fs::remove_dir_all(&copy).unwrap();
+        for expected in [
+            "fulfil-order.bpmn: Pack: `retries` is 1 to 100",
+            "fulfil-order.bpmn: Cancelled: `orderId +` is not a valid FEEL expression",
+            "remind.bpmn: WeekPassed: the cycle cannot be read: a cycle is written like `R3/PT10S`, `R/PT1H` or \
+             `R2/2027-01-01T00:00:00Z/P1D`",
+        ] {
+            assert!(
+                mistakes.lines().any(|line| line.ends_with(expected)),
+                "{expected} in\n{mistakes}"
+            );
+        }
+        assert_eq!(mistakes.lines().count(), 3, "{mistakes}");
+    }
+}

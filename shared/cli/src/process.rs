@@ -132,7 +132,7 @@ mod tests {
             .map(|entry| entry.expect("readable").path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "bpmn"))
             .collect();
-        assert!(files.len() >= 2);
+        assert!(files.len() >= 5);
         let findings = lint(&files);
         assert!(findings.is_empty(), "{findings:#?}");
         for file in &files {

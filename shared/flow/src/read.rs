@@ -64,6 +64,8 @@ pub(crate) struct DraftNode {
     pub(crate) role: Role,
     /// None when a problem in it has been told.
     pub(crate) kind: Option<DraftKind>,
+    /// Id of the host of a boundary event, also when the rest of it is wrong.
+    pub(crate) host: Option<String>,
     /// Default flow, where the element may have one.
     pub(crate) default: Option<String>,
     /// Flows listed in its `incoming` and `outgoing` elements.
@@ -77,9 +79,8 @@ pub(crate) struct DraftNode {
 #[derive(Debug)]
 pub(crate) enum DraftKind {
     Ready(NodeKind),
-    /// A boundary event; its host is still an id.
+    /// A boundary event; its host is still to be found.
     Boundary {
-        host: String,
         trigger: Trigger,
         interrupting: bool,
     },

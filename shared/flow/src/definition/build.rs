@@ -84,8 +84,8 @@ fn build_node(
 ) -> Option<Node> {
     let kind = match draft.kind? {
         DraftKind::Ready(kind) => kind,
-        DraftKind::Boundary { host, trigger, interrupting } => {
-            NodeKind::Boundary { host: *nodes.get(&host)?, trigger, interrupting }
+        DraftKind::Boundary { trigger, interrupting } => {
+            NodeKind::Boundary { host: *nodes.get(&draft.host?)?, trigger, interrupting }
         }
     };
     Some(Node {

@@ -66,6 +66,7 @@ pub(super) fn common(
         scope,
         role,
         kind: None,
+        host: node.attribute("attachedToRef").filter(|_| role == Role::Boundary).map(str::to_owned),
         default: node.attribute("default").map(str::to_owned),
         listed: listed(node),
         inputs,

@@ -95,8 +95,7 @@ fn boundary(
     definition: Option<Node<'_, '_>>,
     context: &mut Context<'_>,
 ) -> Option<DraftKind> {
-    let host = node.attribute("attachedToRef").map(str::to_owned);
-    if host.is_none() {
+    if !node.has_attribute("attachedToRef") {
         context.at(id, "the boundary event is attached to nothing (attachedToRef)");
     }
     let Some(definition) = definition else {
@@ -104,8 +103,8 @@ fn boundary(
         return None;
     };
     let interrupting = interrupting(node, id, "cancelActivity", definition, context);
-    let trigger = trigger(definition, id, context);
-    Some(DraftKind::Boundary { host: host?, trigger: trigger?, interrupting })
+    let trigger = trigger(definition, id, context)?;
+    Some(DraftKind::Boundary { trigger, interrupting })
 }
 
 fn interrupting(

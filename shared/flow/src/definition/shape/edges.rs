@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::problem::Problems;
-use crate::read::{Draft, DraftKind};
+use crate::read::Draft;
 
 /// Flows into and out of each node, by position.
 pub(super) struct Edges {
@@ -87,7 +87,7 @@ impl Edges {
         problems: &mut Problems,
     ) {
         let node = &draft.nodes[position];
-        let Some(DraftKind::Boundary { host: id, .. }) = &node.kind else { return };
+        let Some(id) = &node.host else { return };
         let host = index.get(id).copied().filter(|host| {
             let host = &draft.nodes[*host];
             host.scope == node.scope && host.role.is_activity()
