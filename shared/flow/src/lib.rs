@@ -9,8 +9,7 @@
 //! - [`Definition::start`] checks the input and gives the first [`State`] of a run.
 //! - [`advance`] executes up to [`Slice::max_steps`] elements.
 //!
-//! Run today: none start event, none end event, script task with FEEL, exclusive gateway, sequence flows with
-//! conditions and a default.
+//! What is run, and how the extensions of the modeler are understood, is said in `BPMN.md` beside this crate.
 
 mod definition;
 mod describe;

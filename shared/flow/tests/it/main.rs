@@ -8,6 +8,7 @@ mod fuzz;
 mod hostile;
 mod journeys;
 mod mutations;
+mod page;
 mod parts;
 mod refusals;
 mod runs;
