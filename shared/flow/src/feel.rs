@@ -9,8 +9,13 @@ mod expression;
 mod guard;
 mod meter;
 mod names;
+mod pattern;
 mod tree;
 mod untangle;
 
 pub(crate) use expression::{EvaluationError, Expression};
+pub(crate) use meter::TYPE_STEPS;
 pub(crate) use names::{Names, problem_of as variable_name_problem};
+
+#[cfg(test)]
+mod tests;

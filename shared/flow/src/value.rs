@@ -8,6 +8,7 @@ use dsntk_feel::values::Value as Feel;
 use dsntk_feel::{FeelNumber, Name};
 use serde_json::{Map, Number, Value as Json};
 
+use crate::feel::TYPE_STEPS;
 use crate::limits::VALUE_DEPTH_MAX;
 use crate::variable::VariableType;
 
@@ -148,6 +149,40 @@ fn plain_within(json: &Json, depth: usize) -> bool {
         }),
         _ => true,
     }
+}
+
+/// What taking a value into an expression costs, in units of work.
+pub(crate) fn work(json: &Json) -> u64 {
+    let (copied, type_steps) = costs(json);
+    copied.saturating_add(type_steps / TYPE_STEPS)
+}
+
+/// Units of work of copying a value, and the steps of naming its type, as the meter of expressions counts them.
+fn costs(json: &Json) -> (u64, u64) {
+    let mut sum = (4, 1_u64);
+    let mut add = |(copied, type_steps): (u64, u64)| {
+        sum = (sum.0 + copied, sum.1.saturating_add(type_steps));
+    };
+    match json {
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        Json::String(text) => add((text.len() as u64 / 32, 0)),
+        Json::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let (copied, type_steps) = costs(item);
+                add((copied, type_steps));
+                if index == 0 {
+                    add((0, type_steps));
+                }
+            }
+        }
+        Json::Object(entries) => {
+            for (key, item) in entries {
+                add((4 + key.len() as u64 / 32, 0));
+                add(costs(item));
+            }
+        }
+    }
+    sum
 }
 
 /// Size of a value in bytes of JSON, approximately.

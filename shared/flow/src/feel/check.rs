@@ -1,7 +1,7 @@
 //! What an expression may say, decided before it can run: nothing that leaves the process, nothing that depends on the
 //! clock, no functions of its own (they could call themselves for ever), and no name that nobody defines.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use dsntk_feel::bif::Bif;
@@ -13,11 +13,29 @@ use super::tree;
 /// Most variables of one `for`. The library steps through all combinations even when one list is empty.
 const FOR_VARIABLES_MAX: usize = 2;
 
-/// The variables that `node` names, or everything that is wrong with its meaning. The tree must not be deep: this walks it
+/// How an expression names a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Mention {
+    /// In how many places.
+    pub(super) places: u64,
+    /// Whether one of them is evaluated again and again.
+    pub(super) repeated: bool,
+}
+
+/// The variables that `node` names and how, or everything that is wrong with its meaning. The tree must not be deep: this walks it
 /// on the stack.
-pub(super) fn variables(node: &AstNode, names: &Names) -> Result<BTreeSet<String>, Vec<String>> {
-    let mut checker =
-        Checker { names, bound: Vec::new(), filters: 0, free: BTreeSet::new(), found: Vec::new() };
+pub(super) fn variables(
+    node: &AstNode,
+    names: &Names,
+) -> Result<BTreeMap<String, Mention>, Vec<String>> {
+    let mut checker = Checker {
+        names,
+        bound: Vec::new(),
+        filters: 0,
+        repeats: 0,
+        free: BTreeMap::new(),
+        found: Vec::new(),
+    };
     checker.visit(node);
     checker.found.dedup();
     if checker.found.is_empty() { Ok(checker.free) } else { Err(checker.found) }
@@ -29,8 +47,10 @@ struct Checker<'a> {
     bound: Vec<String>,
     /// Filters around it: inside one, the properties of an item are names, and nobody knows them yet.
     filters: usize,
+    /// Repeated parts around it.
+    repeats: usize,
     /// Variables that were named so far.
-    free: BTreeSet<String>,
+    free: BTreeMap<String, Mention>,
     found: Vec<String>,
 }
 
@@ -59,11 +79,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Looks at something where `names` are bound as well.
+    /// Looks at something that is evaluated again and again with `names` bound as well.
     fn within(&mut self, names: &[&str], look: impl FnOnce(&mut Self)) {
         let outer = self.bound.len();
         self.bound.extend(names.iter().map(|name| (*name).to_owned()));
+        self.repeats += 1;
         look(self);
+        self.repeats -= 1;
         self.bound.truncate(outer);
     }
 
@@ -72,7 +94,9 @@ impl Checker<'_> {
             return;
         }
         if self.names.allow(name) {
-            self.free.insert(name.to_owned());
+            let mention = self.free.entry(name.to_owned()).or_default();
+            mention.places += 1;
+            mention.repeated |= self.repeats > 0;
         } else if Bif::from_str(name).is_ok() {
             self.found.push(format!("`{name}` is a function and must be called"));
         } else if self.filters == 0 || !names::is_single(name) {
@@ -173,17 +197,20 @@ impl Checker<'_> {
     }
 
     fn quantify(&mut self, contexts: &AstNode, body: &AstNode) {
-        let outer = self.bound.len();
+        let (outer, repeats) = (self.bound.len(), self.repeats);
         for context in tree::children(contexts) {
             if let AstNode::QuantifiedContext(name, source) = context
                 && let AstNode::Name(name) = &**name
             {
                 self.visit(source);
                 self.bound.push(name.to_string());
+                // All that follows is inside.
+                self.repeats += 1;
             }
         }
         self.visit(body);
         self.bound.truncate(outer);
+        self.repeats = repeats;
     }
 
     fn context(&mut self, entries: &[AstNode]) {

@@ -6,10 +6,14 @@ use std::mem::replace;
 use dsntk_feel::Name;
 use dsntk_feel_parser::AstNode;
 
-use super::{meter, tree};
+use super::meter::{self, Role};
+use super::tree;
 
-/// Extra cost of a function that translates a regular expression on each call.
+/// Extra cost of a function that translates a regular expression, or reads FEEL, on each call.
 const REGEX_COST: u64 = 2_000;
+
+/// Extra cost of a function that reads a text.
+const READ_COST: u64 = 100;
 
 /// Guards the whole expression. The tree must not be deep: this walks it on the stack.
 pub(super) fn guard(node: &mut AstNode) {
@@ -35,6 +39,10 @@ pub(super) fn guard(node: &mut AstNode) {
         AstNode::ContextEntry(_, value) if !is_leaf(value) => {
             call(value, meter::KEEP, |value| vec![value]);
         }
+        // Lists in lists; the innermost adds one level only.
+        AstNode::List(items) if !items.iter().all(is_leaf) => {
+            call(node, meter::KEEP, |value| vec![value]);
+        }
         AstNode::FunctionInvocation(callee, arguments) => {
             let AstNode::Name(name) = &**callee else { return };
             if guard_arguments(name.as_str(), arguments) {
@@ -54,17 +62,24 @@ fn own_cost(node: &AstNode) -> u64 {
         AstNode::Some(..) | AstNode::Every(..) => node,
         _ => return 0,
     };
-    tree::size(repeated) + REGEX_COST * regex_calls(repeated)
+    tree::size(repeated) + costly_calls(repeated)
 }
 
-fn regex_calls(node: &AstNode) -> u64 {
+/// Extra cost of the functions that are called in `node`.
+fn costly_calls(node: &AstNode) -> u64 {
     let own = match node {
-        AstNode::FunctionInvocation(callee, _) => {
-            matches!(&**callee, AstNode::Name(name) if matches!(name.as_str(), "matches" | "replace" | "split"))
-        }
-        _ => false,
+        AstNode::FunctionInvocation(callee, _) => match &**callee {
+            AstNode::Name(name) => match name.as_str() {
+                "matches" | "replace" | "split" | "range" => REGEX_COST,
+                "date" | "time" | "date and time" | "duration" | "number" => READ_COST,
+                _ => 0,
+            },
+            _ => 0,
+        },
+        AstNode::At(_) => READ_COST,
+        _ => 0,
     };
-    u64::from(own) + tree::children(node).into_iter().map(regex_calls).sum::<u64>()
+    own + tree::children(node).into_iter().map(costly_calls).sum::<u64>()
 }
 
 /// Bounds what a variable goes over.
@@ -115,34 +130,110 @@ fn nest(
     }
 }
 
-/// Guards the arguments of a function that repeats or compares; true when its result can be much larger than they are.
+/// Guards the arguments of a function that repeats or compares; true when its result can be much larger than they are, or
+/// nests deeper.
 fn guard_arguments(function: &str, arguments: &mut AstNode) -> bool {
-    let (argument, named, wrapper) = match function {
-        "replace" => (Some(2), "replacement", meter::SHORT),
-        "string join" => (Some(1), "delimiter", meter::SHORT),
-        "distinct values" | "mode" | "union" => (None, "list", meter::SQUARE),
-        _ => return false,
+    let each = |arguments: &mut AstNode, index, named, wrapper| {
+        for value in chosen(arguments, index, named) {
+            call(value, wrapper, |value| vec![value]);
+        }
     };
+    match function {
+        "replace" => each(arguments, Some(2), "replacement", meter::SHORT),
+        "string join" => each(arguments, Some(1), "delimiter", meter::SHORT),
+        "range" => each(arguments, Some(0), "from", meter::RANGE),
+        "distinct values" | "mode" | "union" => each(arguments, None, "list", meter::SQUARE),
+        _ => {}
+    }
+    match function {
+        "matches" => {
+            guard_pattern(arguments, &[(0, "input", Role::Text), (1, "pattern", Role::Pattern)]);
+        }
+        "split" => {
+            guard_pattern(arguments, &[(0, "string", Role::Text), (1, "delimiter", Role::Pattern)]);
+        }
+        "replace" => guard_pattern(
+            arguments,
+            &[
+                (0, "input", Role::Text),
+                (1, "pattern", Role::Pattern),
+                (2, "replacement", Role::Replacement),
+            ],
+        ),
+        _ => {}
+    }
+    matches!(
+        function,
+        "replace"
+            | "string join"
+            | "split"
+            | "string"
+            | "append"
+            | "insert before"
+            | "list replace"
+            | "context"
+            | "context put"
+            | "get entries"
+    )
+}
+
+/// Has the arguments of a function with a regular expression looked at as they are evaluated, and the last of them charge
+/// for the call.
+fn guard_pattern(arguments: &mut AstNode, roles: &[(usize, &str, Role)]) {
+    let mut found: Vec<(&mut AstNode, Role)> = Vec::new();
     match arguments {
         AstNode::PositionalParameters(list) => {
             for (index, value) in list.iter_mut().enumerate() {
-                if argument.is_none_or(|argument| argument == index) {
-                    call(value, wrapper, |value| vec![value]);
+                if let Some((.., role)) = roles.iter().find(|(at, ..)| *at == index) {
+                    found.push((value, *role));
                 }
             }
         }
         AstNode::NamedParameters(list) => {
             for parameter in list {
-                if let AstNode::NamedParameter(name, value) = parameter
-                    && matches!(&**name, AstNode::ParameterName(name) if name.as_str() == named)
+                let AstNode::NamedParameter(name, value) = parameter else { continue };
+                let AstNode::ParameterName(name) = &**name else { continue };
+                if let Some((.., role)) = roles.iter().find(|(_, named, _)| *named == name.as_str())
                 {
-                    call(value, wrapper, |value| vec![value]);
+                    found.push((value, *role));
                 }
             }
         }
         _ => {}
     }
-    argument.is_some()
+    let last = found.len().saturating_sub(1);
+    for (position, (value, role)) in found.into_iter().enumerate() {
+        let before = if position == last { number(last as u64) } else { AstNode::Null };
+        call(value, meter::ARGUMENT, |value| vec![value, number(role as u64), before]);
+    }
+}
+
+/// The argument at `index` or called `named`; all of a list of arguments without an index.
+fn chosen<'n>(
+    arguments: &'n mut AstNode,
+    index: Option<usize>,
+    named: &str,
+) -> Vec<&'n mut AstNode> {
+    match arguments {
+        AstNode::PositionalParameters(list) => {
+            let list = list.iter_mut().enumerate();
+            list.filter(|(at, _)| index.is_none_or(|index| index == *at))
+                .map(|(_, value)| value)
+                .collect()
+        }
+        AstNode::NamedParameters(list) => list
+            .iter_mut()
+            .filter_map(|parameter| match parameter {
+                AstNode::NamedParameter(name, value)
+                    if matches!(&**name, AstNode::ParameterName(name) if name.as_str() == named) =>
+                {
+                    Some(&mut **value)
+                }
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn is_leaf(node: &AstNode) -> bool {

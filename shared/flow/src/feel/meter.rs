@@ -13,6 +13,7 @@ use dsntk_feel::context::FeelContext;
 use dsntk_feel::values::Value;
 use dsntk_feel::{Evaluator, FeelNumber, FeelScope, FeelType, FunctionBody, Name};
 
+use super::pattern::{self, Weight};
 use crate::limits;
 
 /// Gives its value back and charges for its size.
@@ -36,11 +37,35 @@ pub(super) const FROM: &str = "\u{1}from";
 pub(super) const UP_TO: &str = "\u{1}upto";
 /// Bounds a text that is inserted many times.
 pub(super) const SHORT: &str = "\u{1}short";
+/// Bounds the text of a range, which the library reads as FEEL.
+pub(super) const RANGE: &str = "\u{1}range";
 /// Charges for a list that is compared with itself.
 pub(super) const SQUARE: &str = "\u{1}square";
+/// Remembers an argument of a function with a regular expression: the value, its [`Role`] and how many arguments of the
+/// call are remembered before it is charged.
+pub(super) const ARGUMENT: &str = "\u{1}argument";
+
+/// What an argument is to a function with a regular expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The text that is looked through.
+    Text,
+    /// The regular expression.
+    Pattern,
+    /// What is put in its place.
+    Replacement,
+}
+
+/// Longest text of a range, in bytes.
+const RANGE_BYTES_MAX: usize = 128;
+/// Cost of reading one.
+const RANGE_COST: u64 = 2_000;
 
 /// How often a value is copied on its way through a function, and how much cheaper a copy is than an evaluation.
 const COPIES: u64 = 4;
+
+/// Steps of naming a type that are one unit of work.
+pub(crate) const TYPE_STEPS: u64 = 4;
 
 /// Largest number an interval may start or end with; beyond it, adding one might change nothing.
 const INTERVAL_BOUND: i64 = 1_000_000_000_000_000_000;
@@ -54,6 +79,15 @@ struct Meter {
     loops: Vec<u64>,
     /// Starts of intervals whose end is not yet known.
     starts: Vec<Value>,
+    /// Arguments of functions with a regular expression that are not yet complete.
+    arguments: Vec<Argument>,
+}
+
+/// What is remembered of an argument.
+enum Argument {
+    Text(u64),
+    Pattern(Weight),
+    Replacement(u64),
 }
 
 thread_local! {
@@ -74,9 +108,16 @@ pub(super) enum Cut {
     Failed,
 }
 
-/// Runs an evaluation under a fresh budget and tells what it used. `weight` is at least 1.
-pub(super) fn measured<T>(weight: u64, evaluate: impl FnOnce() -> T) -> (Result<T, Cut>, u64) {
-    METER.replace(Meter { weight, ..Meter::default() });
+/// Runs an evaluation under a fresh budget, of which `used` is spent, and tells what it used. `weight` is at least 1.
+pub(super) fn measured<T>(
+    weight: u64,
+    used: u64,
+    evaluate: impl FnOnce() -> T,
+) -> (Result<T, Cut>, u64) {
+    if used > limits::EXPRESSION_WORK_MAX {
+        return (Err(Cut::Exhausted), used);
+    }
+    METER.replace(Meter { used, weight, ..Meter::default() });
     let outcome = catch_unwind(AssertUnwindSafe(evaluate))
         .map_err(|payload| if payload.is::<Exhausted>() { Cut::Exhausted } else { Cut::Failed });
     (outcome, METER.take().used)
@@ -100,20 +141,49 @@ fn charge_repeated(units: u64) {
     charge(METER.with_borrow(|meter| meter.weight).saturating_mul(units));
 }
 
-/// Number of values in a value, long texts counting more. Stops when it nests too deep, because everything that is done
-/// with it uses the stack.
-fn size(value: &Value, depth: usize) -> u64 {
+/// How much there is of a value.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    /// Number of values in it, long texts counting more.
+    values: u64,
+    /// Steps that the library takes to name its type, which it does for each argument that does not fit. It looks at the
+    /// first item of a list twice, so lists in lists double them.
+    type_steps: u64,
+}
+
+impl Size {
+    fn work(self) -> u64 {
+        self.values.saturating_add(self.type_steps / TYPE_STEPS)
+    }
+}
+
+/// Measures a value. Stops when it nests too deep, because everything that is done with it uses the stack.
+fn size(value: &Value, depth: usize) -> Size {
     if depth > 2 * limits::VALUE_DEPTH_MAX {
         stop();
     }
+    let mut sum = Size { values: 1, type_steps: 1 };
+    let mut add = |size: Size| {
+        sum.values += size.values;
+        sum.type_steps = sum.type_steps.saturating_add(size.type_steps);
+    };
     match value {
-        Value::String(text) => 1 + text.len() as u64 / 64,
-        Value::List(items) => 1 + items.iter().map(|item| size(item, depth + 1)).sum::<u64>(),
-        Value::Context(context) => {
-            1 + context.iter().map(|(_, item)| size(item, depth + 1)).sum::<u64>()
+        Value::String(text) => add(Size { values: text.len() as u64 / 64, type_steps: 0 }),
+        Value::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let size = size(item, depth + 1);
+                add(size);
+                if index == 0 {
+                    add(Size { values: 0, ..size });
+                }
+            }
         }
-        _ => 1,
+        Value::Context(context) => {
+            context.iter().for_each(|(_, item)| add(size(item, depth + 1)));
+        }
+        _ => {}
     }
+    sum
 }
 
 /// The functions to lay under every scope in which a guarded expression is evaluated.
@@ -139,7 +209,11 @@ pub(crate) fn functions() -> FeelContext {
         define(FROM, &["a"], Box::new(|scope| from(take(scope, "a"))));
         define(UP_TO, &["a"], Box::new(|scope| up_to(take(scope, "a"))));
         define(SHORT, &["a"], Box::new(|scope| short(take(scope, "a"))));
+        define(RANGE, &["a"], Box::new(|scope| range(take(scope, "a"))));
         define(SQUARE, &["a"], Box::new(|scope| square(take(scope, "a"))));
+        let argument =
+            |scope: &FeelScope| argument(take(scope, "a"), &take(scope, "b"), &take(scope, "c"));
+        define(ARGUMENT, &["a", "b", "c"], Box::new(argument));
         context
     });
     FUNCTIONS.clone()
@@ -154,7 +228,7 @@ fn take(scope: &FeelScope, name: &str) -> Value {
 }
 
 fn keep(value: Value) -> Value {
-    charge(COPIES * size(&value, 0));
+    charge(size(&value, 0).work().saturating_mul(COPIES));
     value
 }
 
@@ -184,14 +258,14 @@ fn enter() -> Value {
 }
 
 fn item(value: Value, cost: &Value) -> Value {
-    let size = size(&value, 0);
+    let size = size(&value, 0).work();
     let so_far = METER.with_borrow_mut(|meter| {
         let so_far = meter.loops.last_mut()?;
-        *so_far += size;
+        *so_far = so_far.saturating_add(size);
         Some(*so_far)
     });
     charge_repeated(units(cost));
-    charge(COPIES * size + so_far.unwrap_or_default() / COPIES);
+    charge(size.saturating_mul(COPIES).saturating_add(so_far.unwrap_or_default() / 2));
     value
 }
 
@@ -230,11 +304,62 @@ fn short(value: Value) -> Value {
     }
 }
 
+fn range(value: Value) -> Value {
+    charge(RANGE_COST);
+    match &value {
+        Value::String(text) if text.len() > RANGE_BYTES_MAX => stop(),
+        _ => value,
+    }
+}
+
 fn square(value: Value) -> Value {
     if let Value::List(items) = &value {
         charge((items.len() as u64).saturating_mul(items.len() as u64) / 16);
     }
     value
+}
+
+fn argument(value: Value, role: &Value, before: &Value) -> Value {
+    let text = if let Value::String(text) = &value { text.as_str() } else { "" };
+    let length = text.len() as u64;
+    let argument = match role {
+        role if *role == role_value(Role::Text) => Argument::Text(length),
+        role if *role == role_value(Role::Pattern) => Argument::Pattern(pattern::weight(text)),
+        _ => Argument::Replacement(length),
+    };
+    let complete = METER.with_borrow_mut(|meter| {
+        meter.arguments.push(argument);
+        let first = meter.arguments.len().checked_sub(1 + usize::try_from(units(before)).ok()?)?;
+        (*before != Value::Null(None)).then(|| meter.arguments.split_off(first))
+    });
+    if let Some(arguments) = complete {
+        charge(cost_of_pattern(&arguments));
+    }
+    value
+}
+
+/// What is known of a call with a regular expression before it is made.
+fn cost_of_pattern(arguments: &[Argument]) -> u64 {
+    let (mut text, mut weight, mut replacement) = (0_u64, Weight::default(), None);
+    for argument in arguments {
+        match argument {
+            Argument::Text(length) => text = *length,
+            Argument::Pattern(pattern) => weight = *pattern,
+            Argument::Replacement(length) => replacement = Some(*length),
+        }
+    }
+    // Each place of the text may be replaced, and a replacement may repeat all of it for every two of its own bytes.
+    let result = replacement.map_or(0, |length| (text + 1).saturating_mul(length + 1) / 16);
+    weight
+        .states
+        .saturating_mul(4)
+        .saturating_add(weight.active.saturating_mul(text) / 64)
+        .saturating_add(result)
+}
+
+/// A role as an argument of [`ARGUMENT`].
+pub(super) fn role_value(role: Role) -> Value {
+    Value::Number(FeelNumber::from(role as i64))
 }
 
 fn units(cost: &Value) -> u64 {
