@@ -4,6 +4,7 @@
 mod accepted;
 mod examples;
 mod expressions;
+mod feel_table;
 mod fuzz;
 mod hostile;
 mod journeys;
