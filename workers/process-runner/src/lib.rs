@@ -7,6 +7,8 @@ mod held;
 mod metrics;
 mod perform;
 mod slice;
+#[cfg_attr(not(test), expect(dead_code, reason = "the handler takes up the threads next"))]
+mod threads;
 
 use std::sync::Arc;
 
