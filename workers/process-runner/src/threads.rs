@@ -250,26 +250,20 @@ impl Pool {
     fn give_up(self: &Arc<Self>, state: &mut State) {
         let limit = self.settings.limit;
         for (_, late) in state.running.extract_if(|_, running| running.since.elapsed() > limit) {
-            (late.expire)();
             state.threads -= 1;
             state.stray += 1;
             self.busy.dec();
             self.stray.inc();
             if state.stray > STRAY_MAX {
-                tracing::error!(
-                    stray = state.stray,
-                    "a thread that does not come back is not replaced"
-                );
-                continue;
+                tracing::error!(stray = state.stray, "a thread that hangs is not replaced");
+            } else if let Err(error) = spawn("evaluation", Arc::clone(self), Pool::serve) {
+                tracing::error!(%error, "a thread that hangs could not be replaced");
+            } else {
+                tracing::warn!(stray = state.stray, "a thread that hangs is replaced");
+                state.threads += 1;
             }
-            tracing::warn!(
-                stray = state.stray,
-                "an evaluation does not end; its thread is replaced"
-            );
-            match spawn("evaluation", Arc::clone(self), Pool::serve) {
-                Ok(()) => state.threads += 1,
-                Err(error) => tracing::error!(%error, "a thread could not be replaced"),
-            }
+            // Last, so that whoever hears of it finds everything as it is.
+            (late.expire)();
         }
     }
 }

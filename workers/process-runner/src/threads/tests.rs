@@ -83,7 +83,7 @@ async fn a_panic_is_an_error_and_the_thread_goes_on() {
 
 #[tokio::test]
 async fn a_thread_that_does_not_come_back_is_replaced_and_ends_when_it_does() {
-    let (threads, registry) = threads(1, 30);
+    let (threads, registry) = threads(1, 150);
     let (release, work) = held();
     assert_eq!(threads.run(work).await, Err(Unfinished::TimedOut));
     assert_eq!(gauge(&registry, "stray"), "1");
@@ -108,7 +108,7 @@ async fn waiting_for_a_thread_does_not_count_against_the_limit() {
 
 #[tokio::test]
 async fn when_too_many_threads_are_away_new_work_is_refused_until_they_come_back() {
-    let (threads, registry) = threads(1, 20);
+    let (threads, registry) = threads(1, 100);
     let mut releases = Vec::new();
     for _ in 0..STRAY_MAX {
         let (release, work) = held();
@@ -125,7 +125,7 @@ async fn when_too_many_threads_are_away_new_work_is_refused_until_they_come_back
 
 #[tokio::test]
 async fn work_whose_caller_went_away_is_watched_as_well() {
-    let (threads, registry) = threads(1, 30);
+    let (threads, registry) = threads(1, 150);
     let (release, work) = held();
     let gone = tokio::time::timeout(Duration::from_millis(1), threads.run(work)).await;
     assert!(gone.is_err());
