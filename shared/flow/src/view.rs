@@ -205,6 +205,11 @@ impl State {
         u32::try_from(failed.count()).unwrap_or(u32::MAX)
     }
 
+    /// Whether a time has come that the run waits for.
+    pub fn is_due(&self, now_ms: u64) -> bool {
+        self.waits.iter().filter_map(|wait| wait.awaited.due_ms()).any(|due_ms| due_ms <= now_ms)
+    }
+
     /// Whether `task` is a user task that waits for its person.
     pub fn is_open_task(&self, task: u64) -> bool {
         self.instances.get(&task).is_some_and(|instance| matches!(instance.stage, Stage::Person(_)))

@@ -2,8 +2,10 @@
 //!
 //! Used by tests and benchmarks only.
 
+mod host;
 mod namespace;
 mod wait;
 
+pub use host::{Doing, TestHost};
 pub use namespace::{Namespace, Servers};
 pub use wait::wait_until;

@@ -13,15 +13,16 @@ const KEPT_MAX: usize = 1_000;
 
 type Key = (Name, Name, u32);
 
-/// Definitions by workspace, Process and version.
+/// Definitions by workspace, Process and version. Clones share the memory.
+#[derive(Clone)]
 pub(crate) struct Definitions {
     store: Store,
-    parsed: Mutex<HashMap<Key, Arc<Definition>>>,
+    parsed: Arc<Mutex<HashMap<Key, Arc<Definition>>>>,
 }
 
 impl Definitions {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store, parsed: Mutex::default() }
+        Self { store, parsed: Arc::default() }
     }
 
     /// The definition, or none when this version was never stored or cannot be parsed by this program.

@@ -7,23 +7,26 @@ use runfleet_contracts::message::Fresh;
 use runfleet_contracts::{Advance, OutcomeReady, RunEvent};
 use runfleet_domain::limits::CRASHES_MAX;
 use runfleet_domain::{RunId, RunKind, RunState};
-use runfleet_flow::{Definition, Event, State};
+use runfleet_flow::{Ask, Definition, Event, State};
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Appended, Claim, Claimed, Finished, RunRecord, Store, Told, Woken};
 use runfleet_worker::inbox::RunnerInbox;
 use runfleet_worker::{CatalogCache, Fleet, effects, ending};
 use serde_json::value::RawValue;
 
+use crate::answers::Answers;
+use crate::call::Asks;
 use crate::definitions::Definitions;
-use crate::held::Held;
+use crate::held::{Came, Held};
 use crate::metrics::Metrics;
 use crate::slice::{self, Ending, Step, Worked};
+use crate::threads::{Threads, Unfinished};
 
 /// The queue of runs whose message came back after a crash.
 pub(crate) const QUARANTINE: &str = "process-runner.quarantine";
 
-/// How a wake-up that an alarm has made is named.
-const BY_ALARM: &str = ":alarm";
+/// How wake-ups are named that may come without anything having happened: of alarms, and of a person who lets a run go on.
+const UNFOUNDED: [&str; 2] = [":alarm", ":operation"];
 
 /// What the handler may touch.
 pub(crate) struct Deps {
@@ -32,18 +35,42 @@ pub(crate) struct Deps {
     pub(crate) catalog: CatalogCache,
     definitions: Definitions,
     metrics: Metrics,
+    threads: Threads,
     slice_steps: u32,
+    pub(crate) answers: Arc<Answers>,
+}
+
+/// Finds what stored runs ask for.
+pub(crate) struct StoredAsks(pub(crate) Definitions);
+
+impl Asks for StoredAsks {
+    async fn asked(&self, record: &RunRecord, task: u64) -> Result<Option<Ask>, Failure> {
+        let Some(position) = record.position.as_deref() else { return Ok(None) };
+        let (workspace, target) = (&record.workspace, &record.target);
+        let definition = self.0.get(workspace, target, record.target_version).await?;
+        let Some(definition) = definition else { return Ok(None) };
+        let state = State::from_json(position).transient("reading the position of the run")?;
+        Ok(state.ask(&definition, task))
+    }
 }
 
 impl Deps {
-    pub(crate) fn new(fleet: &Fleet, slice_steps: u32) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        fleet: &Fleet,
+        definitions: Definitions,
+        threads: Threads,
+        slice_steps: u32,
+        answers: Arc<Answers>,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             store: fleet.store.clone(),
             publisher: fleet.publisher.clone(),
             catalog: fleet.catalog.clone(),
-            definitions: Definitions::new(fleet.store.clone()),
+            definitions,
             metrics: Metrics::new(&fleet.process.registry)?,
+            threads,
             slice_steps,
+            answers,
         })
     }
 
@@ -73,14 +100,21 @@ impl Deps {
         self.definitions.get(&record.workspace, &record.target, record.target_version).await
     }
 
-    /// One slice.
-    pub(crate) fn evaluate(
+    /// One slice, on a thread of its own and in bounded time. What takes longer would do so again: it ends the run.
+    pub(crate) async fn evaluate(
         &self,
         definition: &Arc<Definition>,
         state: State,
         events: Vec<Event>,
-    ) -> Worked {
-        slice::work(definition, state, events, now_ms(), self.slice_steps)
+    ) -> Result<Worked, Failure> {
+        let (definition, steps) = (Arc::clone(definition), self.slice_steps);
+        let work = move || slice::work(&definition, state, events, now_ms(), steps);
+        match self.threads.run(work).await {
+            Ok(worked) => Ok(worked),
+            Err(Unfinished::TimedOut) => Ok(Worked::ended(too_slow())),
+            Err(Unfinished::Panicked) => Ok(Worked::ended(broken())),
+            Err(error @ Unfinished::NoThread) => Err(error).transient("evaluating a slice"),
+        }
     }
 
     /// Puts an event of our own into the inbox of a run, once per id, and wakes it.
@@ -112,7 +146,9 @@ pub(crate) async fn handle(
     let (body, message) = message.split();
     match body {
         RunnerInbox::Advance(advance) => move_on(&deps, message.with(advance)).await,
-        RunnerInbox::Answer(_) | RunnerInbox::Note => Ok(Verdict::Done),
+        // Storing an answer evaluates nothing, so it needs no quarantine when it comes again.
+        RunnerInbox::Answer(answer) => deps.answers.take(&message, answer).await,
+        RunnerInbox::Note => Ok(Verdict::Done),
     }
 }
 
@@ -146,10 +182,14 @@ async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Fail
             if is_late(&record) {
                 return held.finish(&too_late(), &[]).await;
             }
-            let unsure = quarantined
-                || message.attempt > 0
-                || message.message_id.as_str().ends_with(BY_ALARM);
-            held.work(inbox, unsure).await
+            let came = if quarantined || message.attempt > 0 {
+                Came::Again
+            } else if UNFOUNDED.iter().any(|by| message.message_id.as_str().ends_with(by)) {
+                Came::Unfounded
+            } else {
+                Came::Told
+            };
+            held.work(inbox, came).await
         }
         Claimed::Ended(record) => ended_before(deps, &record).await,
         Claimed::Missing => Ok(Verdict::Drop("no_such_run")),
@@ -175,7 +215,7 @@ async fn untouched(
     let Some(definition) = found else { return Ok(None) };
     let input = fresh.input.as_deref().map(RawValue::get);
     let Ok(Ok(state)) = slice::state_of(&definition, None, input) else { return Ok(None) };
-    let worked = deps.evaluate(&definition, state, Vec::new());
+    let worked = deps.evaluate(&definition, state, Vec::new()).await?;
     let (Step::End(end), true) = (&worked.step, worked.effects.is_empty()) else { return Ok(None) };
     runfleet_faults::point("process.before_commit");
     let told = Told {
@@ -230,6 +270,14 @@ fn too_late() -> Ending {
             "The run did not end before its deadline.".to_owned(),
         )),
     }
+}
+
+fn too_slow() -> Ending {
+    slice::failed("EVALUATION_TOO_SLOW", "An expression of the run took more time than is allowed.")
+}
+
+fn broken() -> Ending {
+    slice::failed("INTERNAL_ERROR", "The run could not be continued.")
 }
 
 fn given_up() -> Ending {

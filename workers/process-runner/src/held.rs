@@ -16,6 +16,17 @@ use crate::slice::{self, Ending, Save, Step, Worked};
 /// Slices in one delivery. More than one only while events come in, each of which brings up to a hundred of them.
 const SLICES_AT_ONCE: u32 = 32;
 
+/// Why a run is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// Something has happened to it.
+    Told,
+    /// Its message was worked on before, and that did not come to its end.
+    Again,
+    /// Nothing may have happened.
+    Unfounded,
+}
+
 /// A run that this worker holds.
 pub(crate) struct Held<'a> {
     pub(crate) deps: &'a Deps,
@@ -24,8 +35,8 @@ pub(crate) struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Moves the run on. `unsure` says that what the stored state has asked for may not have been done.
-    pub(crate) async fn work(&self, inbox: Vec<Stored>, unsure: bool) -> Result<Verdict, Failure> {
+    /// Moves the run on.
+    pub(crate) async fn work(&self, inbox: Vec<Stored>, came: Came) -> Result<Verdict, Failure> {
         let Some(definition) = self.deps.definition_of(self.record).await? else {
             return self.finish(&missing_definition(), &[]).await;
         };
@@ -35,7 +46,12 @@ impl Held<'_> {
             Ok(state) => state,
             Err(end) => return self.finish(&end, &[]).await,
         };
-        // Whoever stored this state may not have come to doing what it calls for.
+        // Whoever stored this state may not have come to doing what it calls for. Nobody wakes a run for nothing.
+        let unsure = match came {
+            Came::Again => true,
+            Came::Unfounded => inbox.is_empty() && !state.is_due(now_ms()),
+            Came::Told => false,
+        };
         let before = if unsure { state.outstanding(&definition) } else { state.sent() };
         self.perform(before).await?;
         self.slices(&definition, state, inbox).await
@@ -49,7 +65,7 @@ impl Held<'_> {
     ) -> Result<Verdict, Failure> {
         for _ in 0..SLICES_AT_ONCE {
             let (events, consumed) = events::read(&inbox);
-            let worked = self.deps.evaluate(definition, state, events);
+            let worked = self.deps.evaluate(definition, state, events).await?;
             self.deps.count_ignored(worked.ignored);
             runfleet_faults::point("process.before_commit");
             let Worked { step, effects, history, .. } = worked;

@@ -1,5 +1,9 @@
 //! Moves Process runs: takes `run.advance.v1`, evaluates one slice of the Process, commits it, and publishes what follows.
+//! Takes the answers of hosts (`host.answer.v1`) into the inboxes of runs, and makes the HTTP calls of tasks
+//! (`process.call.v1`).
 
+mod answers;
+mod call;
 mod definitions;
 mod events;
 mod handler;
@@ -7,7 +11,8 @@ mod held;
 mod metrics;
 mod perform;
 mod slice;
-#[cfg_attr(not(test), expect(dead_code, reason = "the handler takes up the threads next"))]
+#[cfg(test)]
+mod testing;
 mod threads;
 
 use std::sync::Arc;
@@ -17,16 +22,21 @@ use runfleet_domain::Lane;
 use runfleet_domain::limits::SLICE_STEPS;
 use runfleet_runtime::{Env, Process};
 use runfleet_store::AlarmSet;
-use runfleet_worker::inbox::RunnerInbox;
+use runfleet_worker::inbox::{CallInbox, RunnerInbox};
 use runfleet_worker::{Fleet, Settings};
 
-use crate::handler::Deps;
+use crate::call::{CallConfig, Caller};
+use crate::definitions::Definitions;
+use crate::handler::{Deps, StoredAsks};
+use crate::threads::{ThreadSettings, Threads};
 
 /// Settings of process-runner.
 #[derive(Debug)]
 pub struct Config {
     fleet: Settings,
     slice_steps: u32,
+    calls: CallConfig,
+    threads: ThreadSettings,
 }
 
 impl Config {
@@ -42,15 +52,24 @@ impl Config {
             slice_steps.is_none_or(|steps| steps > 0),
             "RUNFLEET_SLICE_STEPS must be at least 1",
         );
-        Some(Self { fleet: fleet?, slice_steps: slice_steps? })
+        let (calls, threads) = (CallConfig::from_env(env), ThreadSettings::from_env(env));
+        Some(Self { fleet: fleet?, slice_steps: slice_steps?, calls: calls?, threads: threads? })
     }
 }
 
 /// Runs until asked to stop.
 pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
-    let fleet = Fleet::connect(config.fleet, process).await?;
+    let mut fleet = Fleet::connect(config.fleet, process).await?;
     fleet.sweep(AlarmSet::Process)?;
-    let deps = Arc::new(Deps::new(&fleet, config.slice_steps)?);
+    let definitions = Definitions::new(fleet.store.clone());
+    let threads = Threads::start(config.threads, &fleet.process.registry)?;
+    let calls = config.calls.lanes();
+    let caller = Arc::new(Caller::new(&fleet, config.calls, StoredAsks(definitions.clone()))?);
+    let answers = Arc::clone(&caller.answers);
+    let deps = Arc::new(Deps::new(&fleet, definitions, threads, config.slice_steps, answers)?);
+    fleet.consume_beside::<CallInbox, _, _>(calls, call::HANDLER_BOUND, move |message| {
+        call::handle(Arc::clone(&caller), message)
+    });
     let mut lanes = fleet.lanes(&Lane::ALL);
     // One at a time: what waits here was in hand when a runner died, and the next crash must tell which one it was.
     lanes.push(LaneConfig::new(handler::QUARANTINE, Lane::Interactive, 1));

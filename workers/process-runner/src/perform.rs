@@ -8,9 +8,8 @@ use std::time::Duration;
 use runfleet_broker::{Classify, Failure};
 use runfleet_catalog::Snapshot;
 use runfleet_contracts::RunEvent;
-use runfleet_contracts::host::{AskId, HostRequest, HostWork, ProcessCall};
 use runfleet_domain::{MessageId, Name, RunKind, RunState};
-use runfleet_flow::{Ask, Effect, HTTP_WORK};
+use runfleet_flow::{Ask, Effect};
 use runfleet_store::{
     BroadcastSignal, ChildStarted, PublishMessage, Published, RunRecord, SIGNAL_RUNS_AT_ONCE_MAX,
     StartChild, Woken,
@@ -65,42 +64,10 @@ impl Performer<'_> {
     }
 
     async fn ask(&self, ask: Ask) -> Result<(), Failure> {
-        let (record, trace) = (self.record, self.record.traceparent.as_deref());
         if ask.expires_ms <= self.now_ms {
             return Ok(());
         }
-        let effect = if HTTP_WORK.contains(&ask.work.as_str()) {
-            let call = ProcessCall {
-                run_id: record.id,
-                instance: ask.task,
-                attempt: ask.attempt,
-                deadline: ask.expires_ms,
-            };
-            effects::call(&call, record.lane, trace)
-        } else {
-            effects::task(&self.request(ask), record.lane, trace)
-        };
-        self.deps.publish(effect.permanent("writing a request")?).await
-    }
-
-    fn request(&self, ask: Ask) -> HostRequest {
-        let record = self.record;
-        let request_id = AskId { run_id: record.id, instance: ask.task, attempt: ask.attempt };
-        HostRequest {
-            request_id,
-            kind: HostWork::Task,
-            name: ask.work,
-            workspace: record.workspace.clone(),
-            project: record.project.clone(),
-            run_id: record.id,
-            element_id: ask.element,
-            instance: ask.task,
-            attempt: ask.attempt,
-            headers: ask.headers.into_iter().collect(),
-            variables: ask.variables,
-            deadline: ask.expires_ms,
-            answer_key: None,
-        }
+        self.deps.answers.ask(self.record, &ask).await
     }
 
     /// Starts the run of a called Process, or tells the caller why there is none.

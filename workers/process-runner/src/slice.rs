@@ -43,6 +43,13 @@ pub(crate) struct Worked {
     pub(crate) ignored: u32,
 }
 
+impl Worked {
+    /// A run that ends without having been executed.
+    pub(crate) fn ended(end: Ending) -> Self {
+        Self { step: Step::End(end), effects: Vec::new(), history: Vec::new(), ignored: 0 }
+    }
+}
+
 /// How a run stands after a slice.
 #[derive(Debug)]
 pub(crate) enum Step {

@@ -95,16 +95,8 @@ impl Expression {
         outcome
     }
 
-    /// Evaluates in `scope`, which holds [`meter::functions`] and every variable, and tells the work it took. `weight`
-    /// says how large the variables are and is at least 1. Only the bottom of the scope is left.
-    pub(crate) fn evaluate(
-        &self,
-        scope: &FeelScope,
-        weight: u64,
-    ) -> (Result<Value, EvaluationError>, u64) {
-        self.evaluate_from(scope, weight, 0)
-    }
-
+    /// Evaluates in `scope`, which holds [`meter::functions`] and the variables, and tells the work it took. `weight` says how
+    /// large the variables are and is at least 1. Only the bottom of the scope is left.
     fn evaluate_from(
         &self,
         scope: &FeelScope,
