@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use runfleet_broker::names::ANSWER_EXCHANGE;
 use runfleet_broker::{
     Classify, Failure, HandlerResult, Inbound, PublishError, Publisher, Verdict,
 };
@@ -14,12 +15,22 @@ use runfleet_flow::Ask as Asked;
 use runfleet_identity::AnswerKeys;
 use runfleet_store::{Appended, RunRecord, Store};
 use runfleet_worker::effects;
+use runfleet_worker::inbox::RunnerInbox;
 
 use crate::call::answer::failed;
 use crate::call::is_http;
 
 /// How long a request is offered to the queue of a project. Short: a full queue must not hold up the runs of others.
 const OFFER_BOUND: Duration = Duration::from_secs(2);
+
+/// Whether a message that is no answer came through the exchange of answers, where hosts publish. It would say "look at this
+/// run", which harms nobody, but it is not for hosts to say.
+pub(crate) fn is_smuggled(message: &Inbound<()>, body: &RunnerInbox) -> bool {
+    match body {
+        RunnerInbox::Advance(_) => message.exchange == ANSWER_EXCHANGE,
+        RunnerInbox::Answer(_) | RunnerInbox::Note => false,
+    }
+}
 
 /// What taking answers may touch.
 pub(crate) struct Answers {

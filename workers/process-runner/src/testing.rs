@@ -147,6 +147,7 @@ pub(crate) fn message() -> Inbound<()> {
         message_id: "m".to_owned(),
         kind: "host.answer.v1".to_owned(),
         queue: "process-runner.interactive".into(),
+        exchange: "x.answers".to_owned(),
         lane: Lane::Interactive,
         attempt: 1,
         redelivered: false,

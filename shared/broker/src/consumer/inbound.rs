@@ -39,6 +39,8 @@ pub struct Inbound<I> {
     pub kind: String,
     /// The queue it came from.
     pub queue: std::sync::Arc<str>,
+    /// The exchange that it came through, which says who may have sent it; that of returns after a wait on the ladder.
+    pub exchange: String,
     /// Who waits for it.
     pub lane: Lane,
     /// Which attempt this is, from 1.
@@ -68,6 +70,7 @@ impl<I> Inbound<I> {
             message_id,
             kind,
             queue,
+            exchange,
             lane,
             attempt,
             redelivered,
@@ -83,6 +86,7 @@ impl<I> Inbound<I> {
             message_id,
             kind,
             queue,
+            exchange,
             lane,
             attempt,
             redelivered,
@@ -105,6 +109,7 @@ impl Inbound<()> {
             message_id: self.message_id,
             kind: self.kind,
             queue: self.queue,
+            exchange: self.exchange,
             lane: self.lane,
             attempt: self.attempt,
             redelivered: self.redelivered,
@@ -148,6 +153,7 @@ pub(crate) fn read<I: Inbox>(
         message_id: owned(properties.message_id().as_ref()).unwrap_or_default(),
         kind,
         queue: std::sync::Arc::clone(origin.queue),
+        exchange: delivery.exchange.as_str().to_owned(),
         lane: text(headers, LANE).and_then(|word| Lane::from_word(&word)).unwrap_or(origin.lane),
         attempt: attempt(properties),
         redelivered: delivery.redelivered,
@@ -262,7 +268,10 @@ mod tests {
         outgoing.authorization = Some(SecretString::from("token"));
         let (properties, body) = outgoing.into_parts(&"app".into()).unwrap();
         let inbound = read_text(properties, &body).unwrap();
+        let (text, inbound) = inbound.split();
+        let inbound = inbound.with(text);
         assert_eq!((inbound.body, inbound.kind.as_str()), (Text("hello".to_owned()), "text.v1"));
+        assert_eq!((&*inbound.queue, inbound.exchange.as_str()), ("q", "x"));
         assert_eq!((inbound.message_id.as_str(), inbound.attempt), ("m1", 3));
         assert_eq!(
             (inbound.lane, inbound.expires_at_ms),
