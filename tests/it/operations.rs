@@ -11,6 +11,7 @@ use runfleet_contracts::operations::{HistoryEntry, HistoryWhat};
 use runfleet_contracts::run_event::RunEvent;
 use runfleet_contracts::{Claims, ErrorBody, ErrorCode, Operation, Request};
 use runfleet_domain::{Name, RunId, RunKind, RunState};
+use runfleet_flow::{Doing, State};
 use runfleet_store::{
     Checkpoint, Claim, Claimed, Event, RunRecord, Saved, StartChild, Wait, Waits,
 };
@@ -72,6 +73,7 @@ fn request(operation: Operation, payload: &Value) -> Result<Vec<u8>> {
     Ok(serde_json::to_vec(&Request { operation, payload: to_raw_value(payload)? })?)
 }
 
+/// CG-201
 #[tokio::test]
 async fn a_run_that_is_cancelled_or_deleted_ends_once_and_hands_over_that_outcome() -> Result<()> {
     let fleet = held_up(Options::default()).await?;
@@ -90,6 +92,7 @@ async fn a_run_that_is_cancelled_or_deleted_ends_once_and_hands_over_that_outcom
     fleet.remove().await
 }
 
+/// CG-202
 #[tokio::test]
 async fn a_run_that_is_paused_does_nothing_until_it_is_resumed() -> Result<()> {
     let mut fleet = held_up(Options::default()).await?;
@@ -117,6 +120,7 @@ async fn a_run_that_is_paused_does_nothing_until_it_is_resumed() -> Result<()> {
     fleet.remove().await
 }
 
+/// CG-203
 #[tokio::test]
 async fn what_has_ended_cannot_be_held_corrected_or_told_anything() -> Result<()> {
     let fleet = Fleet::start(Options::default()).await?;
@@ -146,6 +150,7 @@ async fn what_has_ended_cannot_be_held_corrected_or_told_anything() -> Result<()
     fleet.remove().await
 }
 
+/// CG-204
 #[tokio::test]
 async fn events_wait_for_a_run_once_for_each_request() -> Result<()> {
     let fleet = held_up(Options::default()).await?;
@@ -163,6 +168,7 @@ async fn events_wait_for_a_run_once_for_each_request() -> Result<()> {
     fleet.remove().await
 }
 
+/// CG-204
 #[tokio::test]
 async fn an_inbox_that_is_full_asks_to_come_again_and_keeps_everything() -> Result<()> {
     let fleet = held_up(Options::default()).await?;
@@ -184,6 +190,7 @@ async fn an_inbox_that_is_full_asks_to_come_again_and_keeps_everything() -> Resu
     fleet.remove().await
 }
 
+/// CG-200
 #[tokio::test]
 async fn only_a_project_that_may_write_does_something_to_its_own_runs() -> Result<()> {
     let fleet = held_up(Options::default()).await?;
@@ -233,6 +240,7 @@ async fn only_a_project_that_may_write_does_something_to_its_own_runs() -> Resul
     fleet.remove().await
 }
 
+/// CG-200
 #[tokio::test]
 async fn each_operation_is_one_call_of_its_execution() -> Result<()> {
     let fleet = held_up(Options::default()).await?;
@@ -252,6 +260,7 @@ async fn each_operation_is_one_call_of_its_execution() -> Result<()> {
     fleet.remove().await
 }
 
+/// CG-201
 #[tokio::test]
 async fn intake_killed_between_the_end_of_a_run_and_its_outcome_loses_nothing() -> Result<()> {
     let mut fleet = held_up_without_alarms("intake.run_ended").await?;
@@ -289,6 +298,7 @@ async fn intake_killed_between_resuming_a_run_and_waking_it_loses_nothing() -> R
     fleet.remove().await
 }
 
+/// CG-201, CG-202
 #[tokio::test]
 async fn a_run_in_the_middle_of_its_slices_is_cancelled_for_good() -> Result<()> {
     let options = Options {
@@ -356,6 +366,7 @@ fn payment() -> Result<Message, Error> {
     Message::new("paid").correlation_key("order-7").variables(&json!({"amount": 120}))
 }
 
+/// CG-205
 #[tokio::test]
 async fn a_message_goes_to_the_run_that_has_waited_longest_and_only_once() -> Result<()> {
     let fleet = held_up(Options::default()).await?;
@@ -382,6 +393,7 @@ async fn a_message_goes_to_the_run_that_has_waited_longest_and_only_once() -> Re
     fleet.remove().await
 }
 
+/// CG-205
 #[tokio::test]
 async fn a_message_that_nobody_waits_for_is_kept_for_who_comes_when_it_may_be() -> Result<()> {
     let fleet = held_up(Options::default()).await?;
@@ -399,6 +411,7 @@ async fn a_message_that_nobody_waits_for_is_kept_for_who_comes_when_it_may_be() 
     fleet.remove().await
 }
 
+/// CG-206
 #[tokio::test]
 async fn a_signal_reaches_every_run_that_waits_for_it_and_each_once_for_a_request() -> Result<()> {
     let fleet = held_up(Options::default()).await?;
@@ -460,6 +473,7 @@ async fn intake_killed_between_a_message_and_the_wake_up_of_its_run_loses_nothin
     fleet.remove().await
 }
 
+/// CG-207
 #[tokio::test]
 async fn the_history_of_a_run_is_told_page_by_page_also_after_its_end() -> Result<()> {
     let fleet = held_up(Options::default()).await?;
@@ -529,6 +543,7 @@ async fn family(fleet: &Fleet, root: &str) -> Result<[RunId; 4]> {
     Ok([one, two, called(fleet, two, 1).await?, called(fleet, two, 2).await?])
 }
 
+/// CG-201
 #[tokio::test]
 async fn a_run_that_is_cancelled_takes_along_every_run_that_it_has_called() -> Result<()> {
     let fleet = held_up(Options::default()).await?;
@@ -568,6 +583,7 @@ async fn intake_killed_before_called_runs_have_ended_ends_them_when_it_comes_bac
     fleet.remove().await
 }
 
+/// CG-208
 #[tokio::test]
 async fn a_called_run_that_is_cancelled_tells_and_wakes_the_run_that_has_called_it() -> Result<()> {
     let fleet = held_up(Options::default()).await?;
@@ -584,5 +600,87 @@ async fn a_called_run_that_is_cancelled_tells_and_wakes_the_run_that_has_called_
     assert_eq!((*run, state.as_str()), (one, "CANCELED"));
     let open = fleet.store.open_children(root.parse()?, 10).await?;
     assert_eq!(open.iter().map(|child| child.run_id).collect::<Vec<_>>(), [two]);
+    fleet.remove().await
+}
+
+/// What is active in a run, as element and instance.
+async fn active(fleet: &Fleet, run: &str) -> Result<Vec<(String, u64, Doing)>> {
+    let Some(position) = record(fleet, run).await?.position else { return Ok(Vec::new()) };
+    let state = State::from_json(&position).map_err(|_| anyhow::anyhow!("no position"))?;
+    let active = state.view(None).active.into_iter();
+    Ok(active.map(|element| (element.element, element.instance, element.doing)).collect())
+}
+
+async fn started_as(client: &Client, process: &str, input: &Value) -> Result<String> {
+    let mut options = start(input);
+    options.process_info_id = process.into();
+    options.on_complete = None;
+    Ok(client.processes().start_with(&options).await?.instance_id)
+}
+
+async fn completed(client: &Client, run: &str) -> Result<()> {
+    wait_until("the run has completed", BOUND, || async {
+        let state = client.processes().get(run).await?.state;
+        anyhow::ensure!(["RUNNING", "COMPLETED"].contains(&state.as_str()), "{state}");
+        Ok((state == "COMPLETED").then_some(()))
+    })
+    .await
+}
+
+/// CG-209
+#[tokio::test]
+async fn a_user_task_is_assigned_and_completed_and_its_run_goes_on() -> Result<()> {
+    let fleet = Fleet::start(Options::default()).await?;
+    let client = fleet.client()?;
+    let input = json!({"customerId": "c-7", "email": "c@example.com"});
+    let run = started_as(&client, "onboard-customer", &input).await?;
+    let task = wait_until("the task waits for a person", BOUND, || async {
+        let active = active(&fleet, &run).await?;
+        let task = active.iter().find(|(_, _, doing)| matches!(doing, Doing::Person { .. }));
+        Ok(task.map(|(_, instance, _)| *instance))
+    })
+    .await?;
+    let processes = client.processes();
+    for person in [Some("ada"), None, Some("ben")] {
+        assert_eq!(processes.assign_task(&run, task, person).await?.state, "RUNNING");
+        wait_until("the task has its assignee", BOUND, || async {
+            let active = active(&fleet, &run).await?;
+            Ok(active
+                .iter()
+                .any(|(_, _, doing)| {
+                    matches!(doing, Doing::Person { assignee, .. } if assignee.as_deref() == person)
+                })
+                .then_some(()))
+        })
+        .await?;
+    }
+    let given = to_raw_value(&json!({"documentsComplete": false}))?;
+    processes.complete_task(&run, task, Some(&given)).await?;
+    completed(&client, &run).await?;
+    let history = processes.history(&run, 0, None).await?.entries;
+    let told =
+        |what| history.iter().any(|entry| entry.element == "CheckDocuments" && entry.what == what);
+    assert!(told(HistoryWhat::Entered) && told(HistoryWhat::Left), "{history:?}");
+    fleet.remove().await
+}
+
+/// CG-202, CG-205
+#[tokio::test]
+async fn a_message_that_comes_while_its_run_is_paused_is_dealt_with_afterwards() -> Result<()> {
+    let fleet = Fleet::start(Options::default()).await?;
+    let client = fleet.client()?;
+    let run = started_as(&client, "remind", &json!({"invoiceId": "i-7", "people": []})).await?;
+    wait_until("the run waits for its message", BOUND, || async {
+        Ok((record(&fleet, &run).await?.waits > 0).then_some(()))
+    })
+    .await?;
+    let processes = client.processes();
+    processes.pause(&run).await?;
+    let message = Message::new("invoice-paid").correlation_key("i-7");
+    let published = processes.message(message.variables(&json!({"paidOn": "2026-11-30"}))?).await?;
+    assert_eq!(published.instance_id.as_ref(), Some(&run));
+    assert_eq!(processes.get(&run).await?.state, "PAUSED");
+    assert_eq!(processes.resume(&run).await?.state, "RUNNING");
+    completed(&client, &run).await?;
     fleet.remove().await
 }

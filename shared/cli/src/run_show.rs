@@ -2,9 +2,11 @@
 
 use anyhow::{Context as _, Result, bail};
 use runfleet_domain::{RunId, RunState};
+use runfleet_flow::{ActiveElement, AwaitedView, Doing};
 use runfleet_store::{OutcomeState, RunExplained, RunRecord, Store};
 
 use crate::context::Context;
+use crate::tasks;
 
 pub(crate) async fn run(id: &str) -> Result<()> {
     let run_id: RunId = id.parse().with_context(|| format!("`{id}` is not the id of a run"))?;
@@ -49,12 +51,69 @@ fn facts(explained: &RunExplained) -> Vec<(&'static str, String)> {
         ));
     }
     facts.push(("outcome", outcome(record)));
+    position(record, &mut facts);
+    if let Some(parent) = record.parent {
+        facts.push(("called by", format!("{} as {}", parent.run_id, parent.instance)));
+    }
+    if explained.children > 0 {
+        facts.push(("has called", format!("{} runs that have not ended", explained.children)));
+    }
     facts.push(("inbox", format!("{} events", explained.inbox_events)));
     facts.push(("next", next(explained)));
     if let Some(left) = explained.expires_in {
         facts.push(("forgotten", format!("in {} h", left.as_secs() / 3_600)));
     }
     facts
+}
+
+/// What is active in a run and what it waits for: a line for each.
+fn position(record: &RunRecord, facts: &mut Vec<(&'static str, String)>) {
+    let view = match tasks::view(record) {
+        Ok(Some(view)) => view,
+        Ok(None) => return,
+        Err(error) => return facts.push(("active", error.to_string())),
+    };
+    for ActiveElement { element, instance, doing, .. } in &view.active {
+        facts.push(("active", format!("{element} ({instance}) {}", activity(doing))));
+    }
+    for awaited in &view.awaited {
+        facts.push(("awaits", expectation(awaited)));
+    }
+}
+
+fn activity(doing: &Doing) -> String {
+    match doing {
+        Doing::Ready => "is executed next".to_owned(),
+        Doing::Waiting => "waits for an event or a time".to_owned(),
+        Doing::Joining => "waits for other paths".to_owned(),
+        Doing::Asked { work, attempt } => format!("`{work}` was asked, attempt {attempt}"),
+        Doing::Pausing { work, attempt } => {
+            format!("`{work}` is asked again later, attempt {attempt} has failed")
+        }
+        Doing::Incident { work, attempt, code, .. } => {
+            format!("INCIDENT {code}: `{work}` has failed for good at attempt {attempt}")
+        }
+        Doing::Person { assignee: Some(person), .. } => format!("is to be done by {person}"),
+        Doing::Person { assignee: None, .. } => "is to be done by a person".to_owned(),
+        Doing::Called { process } => format!("has called `{process}`"),
+        Doing::Open => "is open".to_owned(),
+        Doing::Repeating { total, ended } => format!("{ended} of {total} have ended"),
+        _ => "does something that only a newer version knows".to_owned(),
+    }
+}
+
+fn expectation(awaited: &AwaitedView) -> String {
+    match awaited {
+        AwaitedView::Time { element, due } => format!("{due} (Unix ms) for {element}"),
+        AwaitedView::Message { element, name, key: Some(key) } => {
+            format!("message `{name}` with key `{key}` for {element}")
+        }
+        AwaitedView::Message { element, name, key: None } => {
+            format!("message `{name}` for {element}")
+        }
+        AwaitedView::Signal { element, name } => format!("signal `{name}` for {element}"),
+        _ => "something that only a newer version knows".to_owned(),
+    }
 }
 
 fn outcome(record: &RunRecord) -> String {

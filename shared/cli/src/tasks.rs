@@ -1,14 +1,23 @@
-//! `runfleet task`: user tasks of a run, over the public path. The fleet's view.
+//! `runfleet task`: what in a run waits for a person. Listing is the ledger's view; completing and assigning go over the public
+//! path.
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
+use runfleet_domain::RunId;
+use runfleet_flow::{ActiveElement, Doing, RunView, State};
+use runfleet_store::RunRecord;
 
 use crate::calls::{client, json, print};
-use crate::context::Identity;
+use crate::context::{Context, Identity};
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
+    /// List user tasks and incidents of a run: one line of JSON for each. Looks into the ledger.
+    List {
+        /// The id of the run.
+        run: String,
+    },
     /// Complete a user task.
     Complete {
         #[command(flatten)]
@@ -43,6 +52,7 @@ pub(crate) struct OnTask {
 
 pub(crate) async fn run(command: Command) -> Result<ExitCode> {
     match command {
+        Command::List { run } => list(&run).await,
         Command::Complete { on, variables } => {
             let variables = json("--variables", variables)?;
             let (client, broker) = client(&on.identity)?;
@@ -58,4 +68,30 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
             print(answer)
         }
     }
+}
+
+async fn list(id: &str) -> Result<ExitCode> {
+    let run: RunId = id.parse().with_context(|| format!("`{id}` is not the id of a run"))?;
+    let store = Context::load()?.store().await?;
+    let Some(record) = store.load_run(run).await.context("asking the ledger")? else {
+        bail!("the ledger has no run {run}: it never existed, or it ended more than 8 days ago");
+    };
+    let active = view(&record)?.map_or(Vec::new(), |view| view.active);
+    for element in active.iter().filter(|element| wants_a_person(element)) {
+        crate::out::line(serde_json::to_string(element)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn wants_a_person(element: &ActiveElement) -> bool {
+    matches!(element.doing, Doing::Person { .. } | Doing::Incident { .. })
+}
+
+/// Where a run stands; none when it has not begun or has ended.
+pub(crate) fn view(record: &RunRecord) -> Result<Option<RunView>> {
+    let Some(position) = &record.position else { return Ok(None) };
+    let state = State::from_json(position).map_err(|_| {
+        anyhow::anyhow!("the position of the run cannot be read by this version of the program")
+    })?;
+    Ok(Some(state.view(None)))
 }

@@ -14,7 +14,7 @@ use runfleet_worker::inbox::RunnerInbox;
 use runfleet_worker::{CatalogCache, Fleet, effects, ending};
 use serde_json::value::RawValue;
 
-use crate::answers::Answers;
+use crate::answers::{self, Answers};
 use crate::call::Asks;
 use crate::definitions::Definitions;
 use crate::held::{Came, Held};
@@ -144,6 +144,9 @@ pub(crate) async fn handle(
     message: Inbound<RunnerInbox>,
 ) -> Result<Verdict, Failure> {
     let (body, message) = message.split();
+    if answers::is_smuggled(&message, &body) {
+        return Ok(Verdict::Drop("not_an_answer"));
+    }
     match body {
         RunnerInbox::Advance(advance) => move_on(&deps, message.with(advance)).await,
         // Storing an answer evaluates nothing, so it needs no quarantine when it comes again.

@@ -366,6 +366,7 @@ fn a_trigger_before_a_change_may_not_even_ask() {
     }
 }
 
+/// CG-200
 #[test]
 fn operating_needs_what_asking_needs_and_the_right_to_write() {
     const KIND: RunKind = RunKind::Process;
@@ -406,6 +407,7 @@ fn operating_needs_what_asking_needs_and_the_right_to_write() {
     }
 }
 
+/// CG-200
 #[test]
 fn whoever_may_operate_may_ask_and_whoever_only_reads_may_only_ask() {
     for source in Source::ALL {
