@@ -81,6 +81,12 @@ fn position(record: &RunRecord, facts: &mut Vec<(&'static str, String)>) {
     }
 }
 
+/// Whether nothing in a run can go on by itself.
+fn only_waits(record: &RunRecord) -> bool {
+    let active = tasks::view(record).ok().flatten().map(|view| view.active);
+    active.is_some_and(|active| active.iter().all(|element| element.doing != Doing::Ready))
+}
+
 fn activity(doing: &Doing) -> String {
     match doing {
         Doing::Ready => "is executed next".to_owned(),
@@ -151,6 +157,9 @@ fn next(explained: &RunExplained) -> String {
         }
         RunState::Running if record.lease_until_ms > *now_ms => {
             format!("its runner works on it; if that one is gone, it is taken over {by}")
+        }
+        RunState::Running if only_waits(record) => {
+            format!("it goes on when something of that comes; looked at {by}")
         }
         RunState::Running => {
             format!("a runner continues it; if none does, it is put on its queue again {by}")
