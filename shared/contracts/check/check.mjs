@@ -34,7 +34,7 @@ for (const file of readdirSync(join(here, 'schema'))) {
 const schemaOf = (golden) =>
   golden === 'error.reply'
     ? 'processes.start.reply'
-    : [golden, golden.replace(/\.v\d+(-.*)?$/, '')].find((name) => schemas.has(name));
+    : [golden, golden.replace(/\.v\d+(-.*)?$/, ''), golden.replace(/^(run-event)-.*$/, '$1')].find((name) => schemas.has(name));
 let examples = 0;
 for (const file of readdirSync(join(here, 'golden'))) {
   const golden = basename(file, '.json');
