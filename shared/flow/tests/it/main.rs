@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
 mod accepted;
+mod blocks;
 mod examples;
 mod expressions;
 mod feel_table;
@@ -14,6 +15,7 @@ mod model;
 mod parts;
 mod patterns;
 mod play;
+mod random;
 mod refusals;
 mod runs;
 mod shapes;

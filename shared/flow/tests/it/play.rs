@@ -2,11 +2,11 @@
 //! slices are cut anew for each seed, and after each of them everything that is true of every run is asserted.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use runfleet_flow::{
-    Ask, AwaitedView, Definition, Doing, Effect, Entry, Event, FailureCode, State, Status,
-    Subscription, What,
+    AwaitedView, Definition, Doing, Effect, Entry, Event, FailureCode, State, Status, Subscription,
+    What,
 };
 use serde_json::{Map, Value, json};
 
@@ -53,7 +53,8 @@ pub(crate) struct Play {
     pub(crate) slices: u32,
     /// Tasks and attempts that were answered.
     answered: BTreeSet<(u64, u32)>,
-    asked: BTreeMap<(u64, u32), Ask>,
+    asked: BTreeSet<(u64, u32)>,
+    pub(crate) books: watch::Books,
     dice: Dice,
     /// Most steps of a slice; drawn each time when there is none.
     steps: Option<u32>,
@@ -90,7 +91,8 @@ impl Play {
             ignored: 0,
             slices: 0,
             answered: BTreeSet::new(),
-            asked: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            books: watch::Books::default(),
             dice: Dice(seed),
             steps,
         }
@@ -123,8 +125,9 @@ impl Play {
         self.ignored += advanced.ignored;
         self.slices += 1;
         assert!(self.slices < 200_000, "the run must come to rest");
-        self.history.extend(advanced.history);
         self.note(&advanced.effects);
+        self.books.keep(&advanced.history, &advanced.effects);
+        self.history.extend(advanced.history);
         self.effects.extend(advanced.effects);
         watch::slice(self, &stored);
     }
@@ -139,26 +142,8 @@ impl Play {
             let Effect::Ask(ask) = effect else { continue };
             let id = (ask.task, ask.attempt);
             assert!(!self.answered.contains(&id), "{id:?} was asked after its answer");
-            assert!(self.asked.insert(id, ask.clone()).is_none(), "{id:?} was asked twice");
+            assert!(self.asked.insert(id), "{id:?} was asked twice");
         }
-    }
-
-    /// Attempts that were asked for and neither answered nor given up, by what was seen from outside.
-    pub(crate) fn unanswered(&self) -> BTreeSet<(u64, u32)> {
-        let over: BTreeSet<u64> = self
-            .history
-            .iter()
-            .filter(|entry| matches!(entry.2, What::Left | What::Canceled))
-            .map(|entry| entry.1)
-            .collect();
-        let failed: BTreeSet<(u64, u32)> = self
-            .history
-            .iter()
-            .filter(|entry| entry.2 == What::Failed)
-            .map(|entry| (entry.1, entry.3))
-            .collect();
-        let open = |id: &&(u64, u32)| !over.contains(&id.0) && !failed.contains(*id);
-        self.asked.keys().filter(open).copied().collect()
     }
 
     /// Slices until nothing is ready.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runfleet_flow::{Effect, Phase, Status, What};
+use runfleet_flow::{Effect, Entry, Phase, Status, What};
 use serde_json::Value;
 
 use crate::play::Play;
@@ -39,37 +39,62 @@ fn stage(instance: &Value) -> &str {
     }
 }
 
-/// Every visit is entered once and ends once, and the ones that have not ended are the ones that are there.
-fn tokens(play: &Play, instances: &BTreeMap<u64, &Value>) {
-    let (mut entered, mut over) = (BTreeMap::new(), BTreeSet::new());
-    for entry in &play.history {
-        let (element, id) = (&entry.0, entry.1);
-        match entry.2 {
-            What::Entered => {
-                assert!(entered.insert(id, element).is_none(), "{element} {id} was entered twice");
+/// What was seen of a run from outside.
+#[derive(Default)]
+pub(crate) struct Books {
+    /// Visits that were entered, with their elements.
+    entered: BTreeMap<u64, String>,
+    /// Those of them that have not ended.
+    live: BTreeSet<u64>,
+    /// Attempts that were asked for and are neither answered nor given up.
+    asked: BTreeSet<(u64, u32)>,
+}
+
+impl Books {
+    /// Takes down what a slice did: every visit is entered once and ends once.
+    pub(crate) fn keep(&mut self, history: &[Entry], effects: &[Effect]) {
+        for effect in effects {
+            if let Effect::Ask(ask) = effect {
+                self.asked.insert((ask.task, ask.attempt));
             }
-            What::Left | What::Canceled => {
-                assert_eq!(entered.get(&id), Some(&element), "{element} {id} ends unentered");
-                assert!(over.insert(id), "{element} {id} ended twice");
+        }
+        for Entry(element, id, what, attempt, _) in history {
+            match what {
+                What::Entered => {
+                    let before = self.entered.insert(*id, element.clone());
+                    assert_eq!(before, None, "{element} {id} was entered twice");
+                    self.live.insert(*id);
+                }
+                What::Left | What::Canceled => {
+                    assert_eq!(
+                        self.entered.get(id),
+                        Some(element),
+                        "{element} {id} was not entered"
+                    );
+                    assert!(self.live.remove(id), "{element} {id} ended twice");
+                    self.asked.retain(|(task, _)| task != id);
+                }
+                _ => {
+                    assert!(self.live.contains(id), "{element} {id} is not there and fails");
+                    self.asked.remove(&(*id, *attempt));
+                }
             }
-            _ => assert!(entered.contains_key(&id), "{element} {id} fails unentered"),
         }
     }
-    for (id, instance) in instances {
-        assert!(!over.contains(id), "{id} has ended and is there");
-        let waiting = matches!(stage(instance), "ready" | "joining");
-        let failed = play.state.phase() != &Phase::Running;
-        assert!(
-            failed || waiting != entered.contains_key(id),
-            "{id} {instance} is entered: {}",
-            entered.contains_key(id)
-        );
-    }
+}
+
+/// The visits that have not ended are the ones that are there.
+fn tokens(play: &Play, instances: &BTreeMap<u64, &Value>) {
+    let begun = instances
+        .iter()
+        .filter(|(_, instance)| !matches!(stage(instance), "ready" | "joining"))
+        .map(|(id, _)| *id);
+    let begun: BTreeSet<u64> = begun.collect();
     if matches!(play.state.phase(), Phase::Failed { .. }) {
-        return;
-    }
-    for (id, element) in entered {
-        assert!(over.contains(&id) != instances.contains_key(&id), "{element} {id} is lost");
+        // What failed while it was being entered is not yet at work, and what failed at its end is gone.
+        assert!(begun.iter().all(|id| play.books.live.contains(id)), "something was not entered");
+    } else {
+        assert_eq!(begun, play.books.live, "a visit is lost or was never entered");
     }
 }
 
@@ -139,7 +164,7 @@ fn outstanding(play: &Play, instances: &BTreeMap<u64, &Value>) {
             _ => {}
         }
     }
-    assert_eq!(asked, play.unanswered(), "outstanding is not what is asked");
+    assert_eq!(asked, play.books.asked, "outstanding is not what is asked");
     let calling: BTreeSet<u64> = instances
         .iter()
         .filter(|(_, instance)| stage(instance) == "called")
