@@ -3,6 +3,7 @@
 
 mod accepted;
 mod blocks;
+mod boundaries;
 mod examples;
 mod expressions;
 mod feel_table;
@@ -18,6 +19,7 @@ mod play;
 mod random;
 mod refusals;
 mod runs;
+mod scopes;
 mod shapes;
 mod support;
 mod watch;
