@@ -292,3 +292,21 @@ async fn a_signal_of_one_run_reaches_all_that_wait_for_it() -> Result<()> {
     }
     fleet.remove().await
 }
+
+#[tokio::test]
+async fn an_expression_that_takes_too_long_ends_its_run_with_the_reason() -> Result<()> {
+    let limit = ("RUNFLEET_EVALUATION_TIME_LIMIT_MS".to_owned(), "1".to_owned());
+    let fleet = Fleet::start(Options { settings: vec![limit], ..Options::default() }).await?;
+    let slow = "=count(for a in 1..1500 return count(for b in 1..40 return a + b))";
+    let elements = format!(
+        r#"{ENDS}<scriptTask id="t"><extensionElements><zeebe:script expression="{slow}" resultVariable="answer"/>
+        </extensionElements></scriptTask>"#
+    );
+    fleet.apply_process("slow", &bpmn("slow", VARIABLES, &elements, "s -> t, t -> e", "")).await?;
+    let (jobs, client) = (jobs(&fleet), fleet.client()?);
+    let run = started(&client, "slow", &json!({})).await?;
+    assert_eq!(outcome(&jobs, run).await?, ("FAILED".to_owned(), Value::Null));
+    let error = record(&fleet, run).await?.error.context("no error")?;
+    assert_eq!(error.code, "EVALUATION_TOO_SLOW");
+    fleet.remove().await
+}

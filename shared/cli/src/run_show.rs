@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use runfleet_domain::{RunId, RunState};
-use runfleet_flow::{ActiveElement, AwaitedView, Doing};
+use runfleet_flow::{ActiveElement, AwaitedView, Definition, Doing, RunView};
 use runfleet_store::{OutcomeState, RunExplained, RunRecord, Store};
 
 use crate::context::Context;
@@ -21,7 +21,25 @@ pub(crate) async fn run(id: &str) -> Result<()> {
     for (name, value) in facts {
         crate::out::line(format_args!("{name:<10} {value}"));
     }
+    if let Some(drawing) = drawing(&store, &explained.record).await? {
+        crate::out::line(format_args!("\n{}", drawing.trim_end()));
+    }
     Ok(())
+}
+
+/// The Process of a run that has not ended, as text, with what stands where.
+async fn drawing(store: &Store, record: &RunRecord) -> Result<Option<String>> {
+    let Ok(Some(view)) = tasks::view(record) else { return Ok(None) };
+    let stored = store.load_definition(&record.workspace, &record.target, record.target_version);
+    let Some(bpmn) = stored.await.context("loading the definition")? else { return Ok(None) };
+    let Ok(definition) = Definition::parse(&bpmn) else { return Ok(None) };
+    Ok(Some(definition.describe_at(&|element| marks(&view, element))))
+}
+
+/// What stands at an element.
+fn marks(view: &RunView, element: &str) -> Vec<String> {
+    let here = view.active.iter().filter(|active| active.element == element);
+    here.map(|active| format!("{}: {}", active.instance, activity(&active.doing))).collect()
 }
 
 fn facts(explained: &RunExplained) -> Vec<(&'static str, String)> {

@@ -7,18 +7,26 @@ use std::fmt::{self, Write};
 use crate::definition::{Definition, Flow, Mapping, Node, NodeKind, OnFailure};
 use crate::variable::Variable;
 
+/// Gives the lines that are written below an element, by its id.
+pub type Marks<'a> = &'a dyn Fn(&str) -> Vec<String>;
+
 impl Definition {
     /// Lists the process: its variables, then each element in the order in which execution can come to it, with what
     /// it does and where it leads. What lies in a sub-process is indented below it, and boundary events below the element
     /// that they are attached to. An element that is listed above is only named.
     pub fn describe(&self) -> String {
+        self.describe_at(&|_| Vec::new())
+    }
+
+    /// The same, with lines below elements that say what stands there in a run. `marks` gives them by the id of the element.
+    pub fn describe_at(&self, marks: Marks<'_>) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = self.write_to(&mut text);
+        let _ = self.write_to(&mut text, marks);
         text
     }
 
-    fn write_to(&self, out: &mut String) -> fmt::Result {
+    fn write_to(&self, out: &mut String, marks: Marks<'_>) -> fmt::Result {
         let summary = &self.summary;
         write!(out, "process {}", summary.id)?;
         write_name(out, summary.name.as_deref())?;
@@ -31,24 +39,39 @@ impl Definition {
         }
         summary.inputs.iter().try_for_each(|variable| write_variable(out, "input", variable))?;
         summary.outputs.iter().try_for_each(|variable| write_variable(out, "output", variable))?;
-        self.write_scope(out, 0, 0)
+        self.write_scope(out, marks, 0, 0)
     }
 
     /// The elements of a scope, each after an empty line. Sub-processes nest to a fixed depth.
-    fn write_scope(&self, out: &mut String, scope: usize, depth: usize) -> fmt::Result {
+    fn write_scope(
+        &self,
+        out: &mut String,
+        marks: Marks<'_>,
+        scope: usize,
+        depth: usize,
+    ) -> fmt::Result {
         for position in self.order(scope) {
             writeln!(out)?;
-            self.write_node(out, position, depth)?;
+            self.write_node(out, marks, position, depth)?;
         }
         Ok(())
     }
 
-    fn write_node(&self, out: &mut String, position: usize, depth: usize) -> fmt::Result {
+    fn write_node(
+        &self,
+        out: &mut String,
+        marks: Marks<'_>,
+        position: usize,
+        depth: usize,
+    ) -> fmt::Result {
         let node = &self.nodes[position];
         let margin = "  ".repeat(depth);
         write!(out, "{margin}{}", node.id)?;
         write_name(out, node.name.as_deref())?;
         writeln!(out, ": {}", kind::title(node))?;
+        for mark in marks(&node.id) {
+            writeln!(out, "{margin}* {mark}")?;
+        }
         for line in kind::details(node) {
             writeln!(out, "{margin}  {line}")?;
         }
@@ -59,11 +82,11 @@ impl Definition {
             self.write_flow(out, node, *flow)?;
         }
         for event in &node.boundary {
-            self.write_node(out, *event, depth + 1)?;
+            self.write_node(out, marks, *event, depth + 1)?;
         }
         match node.kind {
             NodeKind::Sub { scope } | NodeKind::EventSub { scope } => {
-                self.write_scope(out, scope, depth + 1)
+                self.write_scope(out, marks, scope, depth + 1)
             }
             _ => Ok(()),
         }

@@ -28,6 +28,7 @@ mod variable;
 mod view;
 
 pub use definition::{Definition, ProcessKind, Summary};
+pub use describe::Marks;
 pub use engine::{Advanced, Ask, Effect, Event, HTTP_WORK, Slice, Status, advance};
 pub use failure::FailureCode;
 pub use history::{Entry, What};

@@ -95,3 +95,14 @@ fn counting_takes_many_slices_and_comes_to_the_same_end() {
     assert_eq!(slices, 16);
     assert_eq!(cut, whole);
 }
+
+#[test]
+fn a_process_is_described_with_what_stands_where() {
+    let definition = parse(COUNT);
+    let marks = |element: &str| {
+        if element == "Again" { vec!["7: is executed next".to_owned()] } else { Vec::new() }
+    };
+    let (plain, marked) = (definition.describe(), definition.describe_at(&marks));
+    let more: Vec<&str> = marked.lines().filter(|line| !plain.contains(*line)).collect();
+    assert_eq!(more, ["* 7: is executed next"]);
+}
