@@ -1,4 +1,4 @@
-//! When timers are due: the table of texts and what random ones keep to.
+//! What timers say and when they are due.
 
 use dsntk_feel::values::Value as Feel;
 use proptest::prelude::*;

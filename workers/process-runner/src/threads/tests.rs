@@ -1,3 +1,5 @@
+//! Threads that end, hang, panic and come back.
+
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
