@@ -172,7 +172,7 @@ impl Run<'_> {
         self.forget_own_times(id);
         let Stage::Asked(asked) = &mut self.instance(id)?.stage else { return Err(mismatch()) };
         if retry && asked.attempt < asked.last {
-            let failed = asked.granted - (asked.last - asked.attempt);
+            let failed = asked.granted.saturating_sub(asked.last - asked.attempt);
             asked.now = AskedNow::Pause;
             let number = (failed.max(1) as usize - 1).min(task.back_off_ms.len().saturating_sub(1));
             let pause = task.back_off_ms.get(number).copied().unwrap_or_default();

@@ -53,7 +53,7 @@ impl Run<'_> {
                 return self.end_repeating(id, node, repeat);
             }
             let number = repeating.begun;
-            if number == repeating.total || number - repeating.ended >= width {
+            if number == repeating.total || number.saturating_sub(repeating.ended) >= width {
                 return Ok(());
             }
             repeating.begun += 1;
@@ -99,8 +99,7 @@ impl Run<'_> {
             Some((_, expression)) => Some(self.evaluate(id, expression, &[], &node.id)?),
             None => None,
         };
-        self.note(id, What::Left);
-        let Some(item) = self.remove(id) else { return Ok(()) };
+        let item = self.instance(id)?;
         let (body, number) = (item.scope, item.item.unwrap_or_default());
         let Stage::Repeating(repeating) = &mut self.instance(body)?.stage else {
             return Err(mismatch());
@@ -111,22 +110,37 @@ impl Run<'_> {
             sizes = (value::bytes(place), value::bytes(&result));
             *place = result;
         }
-        let counts = [repeating.total, repeating.ended, repeating.begun - repeating.ended];
+        let active = repeating.begun.saturating_sub(repeating.ended);
+        let counts = [repeating.total, repeating.ended, active];
         self.charge(sizes.0, sizes.1, &node.id)?;
-        if let Some(until) = &repeat.until {
-            let [total, ended, active] = counts.map(|count| json!(count));
-            let extra = [
-                ("numberOfInstances", &total),
-                ("numberOfCompletedInstances", &ended),
-                ("numberOfActiveInstances", &active),
-                ("numberOfTerminatedInstances", &json!(0)),
-            ];
-            if self.decide(body, until, &extra, &node.id)? {
-                self.kill_members(body);
-                return self.end_repeating(body, node, repeat);
-            }
+        let enough = self.is_enough(id, node, repeat, counts)?;
+        self.note(id, What::Left);
+        self.remove(id);
+        if enough {
+            self.kill_members(body);
+            return self.end_repeating(body, node, repeat);
         }
         self.go_on_repeating(body, node, repeat)
+    }
+
+    /// Whether an item that ends, and whose variables the condition sees, makes the others needless. `counts` has the
+    /// number of items in all, of those that have ended, and of those that are active.
+    fn is_enough(
+        &mut self,
+        item: u64,
+        node: &Node,
+        repeat: &Repeat,
+        counts: [u32; 3],
+    ) -> Result<bool, Failure> {
+        let Some(until) = &repeat.until else { return Ok(false) };
+        let [total, ended, active] = counts.map(|count| json!(count));
+        let extra = [
+            ("numberOfInstances", &total),
+            ("numberOfCompletedInstances", &ended),
+            ("numberOfActiveInstances", &active),
+            ("numberOfTerminatedInstances", &json!(0)),
+        ];
+        self.decide(item, until, &extra, &node.id)
     }
 
     fn end_repeating(&mut self, id: u64, node: &Node, repeat: &Repeat) -> Result<(), Failure> {
