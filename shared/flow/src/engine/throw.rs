@@ -4,6 +4,7 @@ use serde_json::{Map, Value as Json};
 
 use super::Effect;
 use super::run::{Run, mismatch};
+use super::variables::is_kept;
 use crate::definition::{Node, NodeKind, Trigger};
 use crate::failure::{Failure, FailureCode};
 use crate::history::What;
@@ -181,9 +182,7 @@ impl<'d> Run<'d> {
         let keep = start.outputs.is_empty();
         if keep {
             for (name, value) in variables.clone() {
-                if crate::feel::variable_name_problem(&name).is_some()
-                    || !crate::value::is_plain(&value)
-                {
+                if !is_kept(&name, &value) {
                     return Err(Failure::at(FailureCode::ResultNotStorable, &start.id));
                 }
                 self.set_own(id, &name, value, &start.id)?;

@@ -252,7 +252,7 @@ impl Run<'_> {
         values: Map<String, Json>,
     ) -> Result<(), Failure> {
         for (name, value) in values {
-            if crate::feel::variable_name_problem(&name).is_some() || !value::is_plain(&value) {
+            if !is_kept(&name, &value) {
                 return Err(Failure::at(FailureCode::ResultNotStorable, &node.id));
             }
             self.give(id, node, &name, value)?;
@@ -315,4 +315,12 @@ impl Run<'_> {
         }
         self.state.instances.get(&id).map(|instance| instance.variables.clone()).unwrap_or_default()
     }
+}
+
+/// Whether something from outside can be a variable. Its name need not be one that expressions can use: others are handed on
+/// all the same, and a run does not fail because somebody's answer has an entry called `date`.
+pub(super) fn is_kept(name: &str, value: &Json) -> bool {
+    (1..=limits::VARIABLE_NAME_BYTES_MAX).contains(&name.len())
+        && name.trim().len() == name.len()
+        && value::is_plain(value)
 }

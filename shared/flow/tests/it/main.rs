@@ -4,6 +4,7 @@
 mod accepted;
 mod blocks;
 mod boundaries;
+mod data;
 mod examples;
 mod expressions;
 mod feel_table;
@@ -24,4 +25,5 @@ mod runs;
 mod scopes;
 mod shapes;
 mod support;
+mod tasks;
 mod watch;

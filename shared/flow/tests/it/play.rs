@@ -111,7 +111,9 @@ impl Play {
             | Event::TaskFailed { task, attempt, .. }
             | Event::TaskError { task, attempt, .. } = event
             {
-                self.answered.insert((*task, *attempt));
+                if self.asked.contains(&(*task, *attempt)) {
+                    self.answered.insert((*task, *attempt));
+                }
             }
         }
         let steps =
