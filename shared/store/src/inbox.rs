@@ -90,7 +90,7 @@ impl Woken {
 pub enum Appended {
     /// It waits. The caller publishes the wake-up; the alarm stands in for it after some seconds.
     Added,
-    /// It has come before.
+    /// It has come before. The run may have ended since.
     Known,
     /// As many events wait as may wait. Passing, if the run is still at work.
     Full,

@@ -12,8 +12,9 @@
 
 local to = receiver(ARGV[1], ARGV[2])
 if not to then return { "missing" } end
-if not to.live then return { "ended" } end
+-- Whoever comes again is told what it was told at first, also when the run has ended since.
 if to.known then return { "known" } end
+if not to.live then return { "ended" } end
 if to.waiting >= tonumber(ARGV[4]) then return { "full" } end
 
 receive(to, ARGV[2], ARGV[3], KEYS[2], { ARGV[5], ARGV[6], ARGV[7] })

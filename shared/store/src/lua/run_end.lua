@@ -43,7 +43,9 @@ redis.call("HSET", KEYS[1], "state", ARGV[5], "version", int(run[3] + 1), "fence
   "finished_at", int(now), "end_token", ARGV[4], "tries", "0", unpack(fields))
 redis.call("HDEL", KEYS[1], "input", "position", "claim_token", "save_token", "cut_off", "crashes", "events", "waits",
   "incidents")
-redis.call("UNLINK", KEYS[4], KEYS[5], KEYS[6])
+redis.call("UNLINK", KEYS[4], KEYS[5])
+-- Whoever has told it something and got no answer comes again after the end.
+redis.call("PEXPIRE", KEYS[6], ARGV[16])
 drop_waits(waits)
 if run[12] then redis.call("ZREM", KEYS[9], ARGV[1]) end
 redis.call("ZREM", KEYS[2], ARGV[1])

@@ -127,6 +127,23 @@ async fn nothing_is_put_into_the_inbox_of_a_run_that_is_over_or_unknown() {
     world.end().await;
 }
 
+/// CG-204
+#[tokio::test]
+async fn an_event_that_has_come_before_the_end_is_still_known_after_it() {
+    let world = World::new().await;
+    let run = world.run(&Request::process()).await;
+    let (before, after) = (message("before"), message("after"));
+    assert_eq!(world.store.append_event(run, &before, "{}").await.unwrap(), Appended::Added);
+    let (fence, _) = claim_events(&world, run).await;
+    let end = End::plain(RunState::Completed);
+    world.store.finish_run(run, fence, &end).await.unwrap();
+    assert_eq!(world.store.append_event(run, &before, "{}").await.unwrap(), Appended::Known);
+    assert_eq!(world.store.append_event(run, &after, "{}").await.unwrap(), Appended::Ended);
+    // A refusal is not remembered as something that has come.
+    assert_eq!(world.store.append_event(run, &after, "{}").await.unwrap(), Appended::Ended);
+    world.end().await;
+}
+
 #[tokio::test]
 async fn whether_an_event_has_come_is_known() {
     let world = World::new().await;
