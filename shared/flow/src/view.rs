@@ -210,6 +210,13 @@ impl State {
         self.waits.iter().filter_map(|wait| wait.awaited.due_ms()).any(|due_ms| due_ms <= now_ms)
     }
 
+    /// Whether a run that instance `task` has called may still matter to this one.
+    pub fn wants_child_of(&self, task: u64) -> bool {
+        self.instances.get(&task).is_some_and(|instance| {
+            matches!(instance.stage, Stage::Called { .. } | Stage::Asked(_))
+        })
+    }
+
     /// Whether `task` is a user task that waits for its person.
     pub fn is_open_task(&self, task: u64) -> bool {
         self.instances.get(&task).is_some_and(|instance| matches!(instance.stage, Stage::Person(_)))

@@ -13,6 +13,12 @@ use runfleet_domain::{Lane, RunId, RunKind};
 use runfleet_store::{JobRecord, OutcomeState, RunRecord};
 use serde_json::value::RawValue;
 
+/// Why a run is woken that a person has let go on: what it called for before may not have been done.
+pub const RESUMED: &str = "resumed";
+
+/// Why a run is woken whose alarm rang: perhaps nothing has happened.
+pub const ALARM: &str = "alarm";
+
 /// A message that has to be published because of what is stored.
 #[derive(Debug)]
 pub struct Effect {

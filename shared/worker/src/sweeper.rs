@@ -82,10 +82,10 @@ impl Sweeper {
 fn effect_of(due: &Due) -> Result<(&'static str, Effect), effects::EffectError> {
     Ok(match due {
         Due::Advance { run_id, lane, traceparent, cut_off: true, .. } => {
-            ("advance", effects::quarantine(*run_id, "alarm", *lane, traceparent.as_deref())?)
+            ("advance", effects::quarantine(*run_id, effects::ALARM, *lane, traceparent.as_deref())?)
         }
         Due::Advance { run_id, lane, traceparent, .. } => {
-            ("advance", effects::advance(*run_id, "alarm", *lane, traceparent.as_deref())?)
+            ("advance", effects::advance(*run_id, effects::ALARM, *lane, traceparent.as_deref())?)
         }
         Due::Outcome { run_id, workspace, project, job, hops, chain, lane, traceparent } => {
             let ready = OutcomeReady {

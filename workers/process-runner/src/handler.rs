@@ -1,6 +1,7 @@
 //! One message: which run it is about, who may move it, and what becomes of a run that nobody may move any more.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use runfleet_broker::{Classify, Failure, Inbound, Line, Publisher, Route, Verdict};
 use runfleet_contracts::message::Fresh;
@@ -25,8 +26,8 @@ use crate::threads::{Threads, Unfinished};
 /// The queue of runs whose message came back after a crash.
 pub(crate) const QUARANTINE: &str = "process-runner.quarantine";
 
-/// How wake-ups are named that may come without anything having happened: of alarms, and of a person who lets a run go on.
-const UNFOUNDED: [&str; 2] = [":alarm", ":operation"];
+/// When a message is looked at again that was not brought to its end and whose run somebody holds.
+const HELD_PAUSE: Duration = Duration::from_secs(5);
 
 /// What the handler may touch.
 pub(crate) struct Deps {
@@ -171,9 +172,10 @@ async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Fail
     {
         return Ok(verdict);
     }
+    let again = quarantined || message.attempt > 1;
     let claimed = deps.store.claim_run(run_id, Claim { quarantine: quarantined }).await;
     match claimed.transient("claiming the run")? {
-        Claimed::Claimed { fence, crashes, record, inbox, .. } => {
+        Claimed::Claimed { fence, crashes, cut_off, record, inbox } => {
             let held = Held { deps, record: &record, fence };
             if quarantined {
                 if crashes > CRASHES_MAX {
@@ -185,25 +187,32 @@ async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Fail
             if is_late(&record) {
                 return held.finish(&too_late(), &[]).await;
             }
-            let came = if quarantined || message.attempt > 0 {
-                Came::Again
-            } else if UNFOUNDED.iter().any(|by| message.message_id.as_str().ends_with(by)) {
-                Came::Unfounded
-            } else {
-                Came::Told
-            };
-            held.work(inbox, came).await
+            held.work(inbox, came(&message, again || cut_off)).await
         }
         Claimed::Ended(record) => ended_before(deps, &record).await,
         Claimed::Missing => Ok(Verdict::Drop("no_such_run")),
         // Its deadline counts also while somebody holds it up.
         Claimed::Paused(record) if is_late(&record) => end_late(deps, &record).await,
         Claimed::Paused(_) => Ok(Verdict::Drop("paused")),
+        // Whoever was at this message before may have stored what nobody has done yet, and whoever holds the run now was not
+        // told so: somebody has to come again.
+        Claimed::Busy { .. } if again => Ok(Verdict::Snooze(HELD_PAUSE)),
         // Whoever holds the lease moves it on; if that one is dead, the alarm at the end of the lease wakes the run.
         Claimed::Busy { .. } => {
             deps.count_slice("superseded");
             Ok(Verdict::Duplicate)
         }
+    }
+}
+
+/// Why a run is looked at, by the name of the message that wakes it.
+fn came(message: &Inbound<Advance>, again: bool) -> Came {
+    let why = message.message_id.rsplit(':').next().unwrap_or_default();
+    match why {
+        _ if again => Came::Again,
+        effects::RESUMED => Came::Again,
+        effects::ALARM => Came::Unfounded,
+        _ => Came::Told,
     }
 }
 

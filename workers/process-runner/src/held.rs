@@ -52,16 +52,18 @@ impl Held<'_> {
             Came::Unfounded => inbox.is_empty() && !state.is_due(now_ms()),
             Came::Told => false,
         };
-        let before = if unsure { state.outstanding(&definition) } else { state.sent() };
-        self.perform(before).await?;
-        self.slices(&definition, state, inbox).await
+        // Only a state whose holder was cut off has something that was to be sent; the next slice forgets it.
+        self.performer().perform(state.sent()).await?;
+        self.slices(&definition, state, inbox, unsure).await
     }
 
+    /// `unsure`: whether what the state calls for already has to be done once more.
     async fn slices(
         &self,
         definition: &Arc<Definition>,
         mut state: State,
         mut inbox: Vec<Stored>,
+        mut unsure: bool,
     ) -> Result<Verdict, Failure> {
         for _ in 0..SLICES_AT_ONCE {
             let (events, consumed) = events::read(&inbox);
@@ -70,22 +72,26 @@ impl Held<'_> {
             runfleet_faults::point("process.before_commit");
             let Worked { step, effects, history, .. } = worked;
             let history: Vec<&str> = history.iter().map(String::as_str).collect();
-            let save = match step {
+            let mut save = match step {
                 Step::End(end) => {
                     // After the end nobody could tell what was to be sent; sending it twice is noticed by its id.
-                    self.perform(sent(effects)).await?;
+                    self.performer().perform(sent(effects)).await?;
                     return self.finish(&end, &history).await;
                 }
                 Step::Save(save) => save,
             };
-            match self.save(&save, &consumed, &history).await? {
-                Saved::Saved { released, inbox: waiting } => {
-                    runfleet_faults::point("process.checkpointed");
-                    self.perform(effects).await?;
-                    if released {
-                        return self.released(&save).await;
-                    }
-                    (state, inbox) = (save.state, waiting);
+            let mut saved = self.save(&save, &consumed, &history).await?;
+            if matches!(saved, Saved::Saved { .. }) {
+                runfleet_faults::point("process.checkpointed");
+                self.follow(definition, &save.state, effects, unsure).await?;
+                if save.settle() {
+                    saved = self.save(&save, &[], &[]).await?;
+                }
+            }
+            match saved {
+                Saved::Saved { released: true, .. } => return self.released(&save).await,
+                Saved::Saved { inbox: waiting, .. } => {
+                    (state, inbox, unsure) = (save.state, waiting, false);
                 }
                 Saved::Lost | Saved::Ended(_) => {
                     self.deps.count_slice("superseded");
@@ -96,6 +102,27 @@ impl Held<'_> {
         // Events come faster than they are dealt with. The end of the lease wakes the run again.
         self.deps.count_slice("continued");
         Ok(Verdict::Done)
+    }
+
+    /// Does what a stored state calls for. When it is not sure what was done before, everything that is still wanted is done
+    /// again, but nothing whose answer this slice has taken in.
+    async fn follow(
+        &self,
+        definition: &Definition,
+        state: &State,
+        effects: Vec<Effect>,
+        unsure: bool,
+    ) -> Result<(), Failure> {
+        let performer = self.performer();
+        if !unsure {
+            return performer.perform(effects).await;
+        }
+        performer.perform(state.outstanding(definition)).await?;
+        if self.record.has_called {
+            // A state does not name what it wants no more.
+            performer.call_off(|instance| !state.wants_child_of(instance)).await?;
+        }
+        Ok(())
     }
 
     async fn save(
@@ -113,7 +140,8 @@ impl Held<'_> {
         });
         let checkpoint = Checkpoint {
             position: &save.position,
-            release: true,
+            // Held until what it sends is sent: sent later, it could reach somebody who did not wait for it yet.
+            release: save.state.sent().is_empty(),
             wake: save.wake,
             consumed,
             history,
@@ -156,13 +184,8 @@ impl Held<'_> {
         })
     }
 
-    async fn perform(&self, effects: Vec<Effect>) -> Result<(), Failure> {
-        if effects.is_empty() {
-            return Ok(());
-        }
-        let performer =
-            Performer { deps: self.deps, record: self.record, fence: self.fence, now_ms: now_ms() };
-        performer.perform(effects).await
+    fn performer(&self) -> Performer<'_> {
+        Performer { deps: self.deps, record: self.record, fence: self.fence, now_ms: now_ms() }
     }
 }
 

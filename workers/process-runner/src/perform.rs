@@ -8,7 +8,7 @@ use std::time::Duration;
 use runfleet_broker::{Classify, Failure};
 use runfleet_catalog::Snapshot;
 use runfleet_contracts::RunEvent;
-use runfleet_domain::{MessageId, Name, RunKind, RunState};
+use runfleet_domain::{MessageId, Name, RunId, RunKind, RunState};
 use runfleet_flow::{Ask, Effect};
 use runfleet_store::{
     BroadcastSignal, ChildStarted, PublishMessage, Published, RunRecord, SIGNAL_RUNS_AT_ONCE_MAX,
@@ -46,16 +46,24 @@ impl Performer<'_> {
     pub(crate) async fn perform(&self, effects: Vec<Effect>) -> Result<(), Failure> {
         for effect in effects {
             match effect {
-                Effect::Ask(ask) => self.ask(ask).await?,
+                Effect::Ask(ask) => {
+                    self.ask(ask).await?;
+                    runfleet_faults::point("process.asked");
+                }
                 Effect::Call { task, process, input, exact } => {
                     self.call(Call { task, process, input, exact }).await?;
                 }
-                Effect::CancelCall { task } => self.cancel_call(task).await?,
+                Effect::CancelCall { task } => {
+                    self.call_off(|instance| instance == task).await?;
+                    runfleet_faults::point("process.called_off");
+                }
                 Effect::Message { by, name, key, variables } => {
                     self.message(by, &name, key.as_deref(), &variables).await?;
+                    runfleet_faults::point("process.message_sent");
                 }
                 Effect::Signal { by, name, variables } => {
                     self.signal(by, &name, &variables).await?;
+                    runfleet_faults::point("process.signal_sent");
                 }
                 _ => return Err(Failure::transient("an effect that this runner does not know")),
             }
@@ -108,14 +116,20 @@ impl Performer<'_> {
         match self.deps.store.start_child(&start).await.transient("starting a called Process")? {
             ChildStarted::Started { run, .. } => {
                 runfleet_faults::point("process.child_started");
-                let trace = record.traceparent.as_deref();
-                let begin = effects::begin(run, None, record.lane, trace);
-                self.deps.publish(begin.permanent("writing a wake-up")?).await
+                self.begin(run).await
             }
-            // Whoever has this run now does it, or its end has made it needless.
-            ChildStarted::ParentEnded | ChildStarted::Lost => Ok(()),
+            ChildStarted::ParentEnded => Ok(()),
+            // Somebody has taken up the run since it was given back, and may not know of this call.
+            ChildStarted::Lost => Err(Failure::transient("starting a called Process")),
             ChildStarted::Full => Err(Failure::transient("the run has too many open children")),
         }
+    }
+
+    /// Wakes a run that was called.
+    async fn begin(&self, run: RunId) -> Result<(), Failure> {
+        let trace = self.record.traceparent.as_deref();
+        let begin = effects::begin(run, None, self.record.lane, trace);
+        self.deps.publish(begin.permanent("writing a wake-up")?).await
     }
 
     fn child<'c>(&'c self, task: u64, target: &'c Name, version: u32) -> StartChild<'c> {
@@ -148,6 +162,11 @@ impl Performer<'_> {
     async fn refuse(&self, call: &Call, code: &str) -> Result<(), Failure> {
         let record = self.record;
         let nobody = self.child(call.task, &record.target, record.target_version).run_id();
+        // What can be called may have changed since this call was made for the first time.
+        let made = self.deps.store.load_run(nobody).await.transient("looking for a called run")?;
+        if made.is_some() {
+            return self.begin(nobody).await;
+        }
         let event = RunEvent::ChildEnded {
             task: call.task,
             run: nobody,
@@ -159,12 +178,12 @@ impl Performer<'_> {
         self.deps.tell(record, &id, &event).await
     }
 
-    /// Ends the run of a Process that is no longer wanted.
-    async fn cancel_call(&self, task: u64) -> Result<(), Failure> {
+    /// Ends the runs that were called by instances which want them no more.
+    pub(crate) async fn call_off(&self, unwanted: impl Fn(u64) -> bool) -> Result<(), Failure> {
         let store = &self.deps.store;
         let children = store.open_children(self.record.id, CHILDREN_MAX).await;
         for child in children.transient("listing the children of a run")? {
-            if child.instance == task {
+            if unwanted(child.instance) {
                 ending::call_off(store, &self.deps.publisher, child.run_id).await?;
             }
         }

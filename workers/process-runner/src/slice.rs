@@ -74,6 +74,21 @@ pub(crate) struct Save {
     pub(crate) incidents: u32,
 }
 
+impl Save {
+    /// Takes out what has been sent, if there is anything; then it has to be stored once more.
+    pub(crate) fn settle(&mut self) -> bool {
+        if self.state.sent().is_empty() {
+            return false;
+        }
+        self.state.settle();
+        if let Ok(position) = serde_json::to_string(&self.state) {
+            self.position = position;
+        }
+        self.waits = None;
+        true
+    }
+}
+
 /// A run that ends with an error: a code and a fixed sentence, nothing of the run's data.
 pub(crate) fn failed(code: &str, message: &str) -> Ending {
     Ending {

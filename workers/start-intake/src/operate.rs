@@ -25,6 +25,9 @@ use crate::get::{budget, missing};
 use crate::handler::{Deps, RawRequest, patience};
 use crate::start::budget_spent;
 
+/// Why a run is woken that has got an event.
+const TOLD: &str = "operation";
+
 /// What the caller is told.
 enum Done {
     /// It was done.
@@ -143,10 +146,10 @@ impl Operating<'_> {
         }
     }
 
-    /// Wakes the runner of a run that has got something to do. When its queue is full, the run's alarm wakes it later.
-    async fn wake(&self, woken: &Woken) -> Result<(), Failure> {
-        let wake =
-            effects::advance(woken.run_id, "operation", woken.lane, woken.traceparent.as_deref());
+    /// Wakes the runner of a run that has got something to do: `why` is a word for the id of the message. When its queue is full,
+    /// the run's alarm wakes it later.
+    async fn wake(&self, woken: &Woken, why: &str) -> Result<(), Failure> {
+        let wake = effects::advance(woken.run_id, why, woken.lane, woken.traceparent.as_deref());
         let wake = wake.permanent("writing the wake-up")?;
         match effects::publish(&self.deps.publisher, wake).await {
             Err(PublishError::Refused) => {

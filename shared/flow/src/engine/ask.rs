@@ -289,6 +289,11 @@ impl State {
         self.sent.iter().cloned().map(Effect::from).collect()
     }
 
+    /// Forgets what was sent in the last slice, once it is certain that it was.
+    pub fn settle(&mut self) {
+        self.sent.clear();
+    }
+
     /// What an instance asks for, while it waits for the answer.
     pub fn ask(&self, definition: &Definition, id: u64) -> Option<Ask> {
         let instance = self.instances.get(&id)?;

@@ -8,7 +8,7 @@ use runfleet_domain::limits::EVENT_VARIABLES_BYTES_MAX;
 use runfleet_store::{BroadcastSignal, PublishMessage, Published, SIGNAL_RUNS_AT_ONCE_MAX};
 use serde_json::{Map, Value};
 
-use super::{Done, Operating, Trouble, Written, answer};
+use super::{Done, Operating, TOLD, Trouble, Written, answer};
 
 impl Operating<'_> {
     /// Gives the message to one run, or keeps it; once for its id.
@@ -39,7 +39,7 @@ impl Operating<'_> {
         };
         runfleet_faults::point("intake.message_published");
         if let Some(to) = &to {
-            self.wake(to).await.after_writing()?;
+            self.wake(to, TOLD).await.after_writing()?;
         }
         let instance_id = to.map(|to| to.run_id.to_string());
         answer(MessagePublished { delivered, buffered, instance_id })
@@ -69,7 +69,8 @@ impl Operating<'_> {
             let page = deps.store.broadcast_signal(&signal, SIGNAL_RUNS_AT_ONCE_MAX, after).await;
             let page = page.transient("sending a signal").after_writing()?;
             runfleet_faults::point("intake.signal_sent");
-            try_join_all(page.woken.iter().map(|woken| self.wake(woken))).await.after_writing()?;
+            let wakes = page.woken.iter().map(|woken| self.wake(woken, TOLD));
+            try_join_all(wakes).await.after_writing()?;
             runs += page.woken.len();
             full = full.saturating_add(page.full);
             after = page.next;

@@ -6,10 +6,10 @@ use runfleet_contracts::run_event::RunEvent;
 use runfleet_contracts::{ErrorBody, ErrorCode};
 use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_store::{Appended, End, Finished, Paused, RunRecord, Woken};
-use runfleet_worker::ending;
+use runfleet_worker::{effects, ending};
 
 use super::asked::OnRun;
-use super::{Done, Operating, Trouble, Written, answer, event_id};
+use super::{Done, Operating, TOLD, Trouble, Written, answer, event_id};
 use crate::get::missing;
 
 impl Operating<'_> {
@@ -60,7 +60,7 @@ impl Operating<'_> {
         runfleet_faults::point("intake.run_resumed");
         if state == RunState::Running {
             // Also when it goes on already: an earlier try of this request may have been cut off before this.
-            self.wake(&woken(run)).await.after_writing()?;
+            self.wake(&woken(run), effects::RESUMED).await.after_writing()?;
         }
         operated(run.id, state)
     }
@@ -83,7 +83,7 @@ impl Operating<'_> {
         }
         runfleet_faults::point("intake.run_told");
         if run.state != RunState::Paused {
-            self.wake(&woken(run)).await.after_writing()?;
+            self.wake(&woken(run), TOLD).await.after_writing()?;
         }
         operated(run.id, run.state)
     }
