@@ -1,6 +1,6 @@
 //! Makes calls: judge the URL, connect to a judged address only, read the answer up to a bound, all within one time.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use prometheus::Registry;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Body, Response};
+use reqwest::{Body, RequestBuilder, Response};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::allow::AllowList;
@@ -124,21 +124,8 @@ impl Client {
     }
 
     async fn exchange(&self, call: Call, statuses: Statuses) -> Result<Answer, HttpError> {
-        let ground = self.inner.guard.admit(&call.endpoint.url).map_err(|refused| {
-            HttpError::unsent(match refused {
-                NotAllowed::Url => Reason::RefusedUrl,
-                NotAllowed::Address => Reason::RefusedAddress,
-            })
-        })?;
-        if call.body.len() > REQUEST_BYTES_MAX {
-            return Err(HttpError::unsent(Reason::Request));
-        }
         let bytes_max = call.endpoint.answer_bytes_max;
-        let within = call.within.min(WITHIN_MAX);
-        let (body, asked) = Watched::new(call.body);
-        let request = self.client(ground).request(call.method, call.endpoint.url);
-        let request = request.headers(call.headers).headers(bearer(call.endpoint.bearer)?);
-        let request = request.body(Body::wrap(body));
+        let Prepared { request, asked, within } = self.prepare(call)?;
         let exchange = async {
             let response = request.send().await;
             let response =
@@ -152,6 +139,24 @@ impl Client {
         })
     }
 
+    /// Judges a call, and writes its request for the client that its ground has.
+    pub(crate) fn prepare(&self, call: Call) -> Result<Prepared, HttpError> {
+        let ground = self.inner.guard.admit(&call.endpoint.url).map_err(|refused| {
+            HttpError::unsent(match refused {
+                NotAllowed::Url => Reason::RefusedUrl,
+                NotAllowed::Address => Reason::RefusedAddress,
+            })
+        })?;
+        if call.body.len() > REQUEST_BYTES_MAX {
+            return Err(HttpError::unsent(Reason::Request));
+        }
+        let within = call.within.min(WITHIN_MAX);
+        let (body, asked) = Watched::new(call.body);
+        let request = self.client(ground).request(call.method, call.endpoint.url);
+        let request = request.headers(call.headers).headers(bearer(call.endpoint.bearer)?);
+        Ok(Prepared { request: request.body(Body::wrap(body)), asked, within })
+    }
+
     fn client(&self, ground: Ground) -> &reqwest::Client {
         let [one, two, three] = &self.inner.clients;
         match ground {
@@ -160,6 +165,15 @@ impl Client {
             Ground::Named => &three.1,
         }
     }
+}
+
+/// A request that may be sent.
+pub(crate) struct Prepared {
+    pub(crate) request: RequestBuilder,
+    /// Whether its body was asked for.
+    pub(crate) asked: Arc<AtomicBool>,
+    /// Bound of everything.
+    pub(crate) within: Duration,
 }
 
 fn build(judged: Judged, connect_within: Duration) -> reqwest::Result<reqwest::Client> {
@@ -235,7 +249,7 @@ async fn read_body(response: &mut Response, bytes_max: usize) -> Result<Bytes, H
     Ok(body.freeze())
 }
 
-async fn next(response: &mut Response) -> Result<Option<Bytes>, HttpError> {
+pub(crate) async fn next(response: &mut Response) -> Result<Option<Bytes>, HttpError> {
     response.chunk().await.map_err(|error| HttpError::read(&error, true))
 }
 

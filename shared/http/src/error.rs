@@ -76,12 +76,37 @@ impl Reason {
     }
 }
 
+/// For what a call waited when its time was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The connection: name, TCP and TLS.
+    Connect,
+    /// The first byte of the answer's body.
+    FirstByte,
+    /// The next byte of it.
+    Idle,
+    /// Its end.
+    Total,
+}
+
+impl Phase {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connecting",
+            Self::FirstByte => "no first byte",
+            Self::Idle => "no next byte",
+            Self::Total => "not at its end",
+        }
+    }
+}
+
 /// A call gave no answer. Holds no address, no header and no body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpError {
     reason: Reason,
     maybe_sent: bool,
     detail: Option<&'static str>,
+    phase: Option<Phase>,
 }
 
 impl std::fmt::Display for HttpError {
@@ -99,17 +124,28 @@ impl Error for HttpError {}
 impl HttpError {
     /// Before anything was sent.
     pub(crate) fn unsent(reason: Reason) -> Self {
-        Self { reason, maybe_sent: false, detail: None }
+        Self { reason, maybe_sent: false, detail: None, phase: None }
     }
 
     /// After the request was on its way, or perhaps was.
     pub(crate) fn maybe_sent_if(maybe_sent: bool, reason: Reason) -> Self {
-        Self { reason, maybe_sent, detail: None }
+        Self { reason, maybe_sent, detail: None, phase: None }
+    }
+
+    /// The time was over while waiting for what `phase` says.
+    pub(crate) fn timed_out(maybe_sent: bool, phase: Phase) -> Self {
+        let (reason, detail) = (Reason::Timeout, Some(phase.as_str()));
+        Self { reason, maybe_sent, detail, phase: Some(phase) }
     }
 
     /// An answer that its reader cannot use.
     pub fn answer() -> Self {
         Self::maybe_sent_if(true, Reason::Answer)
+    }
+
+    /// An answer that has more in it than its reader takes.
+    pub fn too_large() -> Self {
+        Self::maybe_sent_if(true, Reason::TooLarge)
     }
 
     /// Reads an error of the client below. `asked` is whether the body was asked for.
@@ -127,12 +163,19 @@ impl HttpError {
             Found { io, .. } if error.is_connect() => (Reason::Connect, io.and_then(io_word)),
             Found { io, .. } => (Reason::Broken, io.and_then(io_word)),
         };
-        Self { reason, maybe_sent: asked && !error.is_connect(), detail }
+        let phase = (timeout && error.is_connect()).then_some(Phase::Connect);
+        Self { reason, maybe_sent: asked && !error.is_connect(), detail, phase }
     }
 
     /// Why.
     pub fn reason(&self) -> Reason {
         self.reason
+    }
+
+    /// For what the call waited, when the reason is that the time was over.
+    pub fn phase(&self) -> Option<Phase> {
+        let timeout = self.reason == Reason::Timeout;
+        timeout.then(|| self.phase.unwrap_or(Phase::Total))
     }
 
     /// The status of the answer, when that is the reason.

@@ -10,6 +10,7 @@ use crate::breaker::{Breaker, BreakerConfig, BreakerState, Permit, Verdict};
 use crate::call::{Answer, Call, Endpoint};
 use crate::client::Client;
 use crate::error::{HttpError, Reason};
+use crate::follow::{Pace, Sink};
 use crate::metrics::Metrics;
 
 /// Something that is called for one purpose. Cheap to clone; clones share the breaker.
@@ -52,7 +53,18 @@ impl Service {
     /// Makes one call for an answer of any status but 3xx. Metrics and breaker take a status of 4xx or 5xx as
     /// [`Service::call`] does.
     pub async fn exchange(&self, call: Call) -> Result<Answer, HttpError> {
-        self.inner.exchange(call).await
+        self.inner.any(self.inner.client.call_for_any(call)).await
+    }
+
+    /// Makes one call and hands the body of an answer of 2xx to `sink` as it comes; the answer that is returned has an empty
+    /// one. An answer of 4xx or 5xx is returned as by [`Service::exchange`], and its body is not handed to the sink.
+    pub async fn follow(
+        &self,
+        call: Call,
+        pace: Pace,
+        sink: &mut (dyn Sink + '_),
+    ) -> Result<Answer, HttpError> {
+        self.inner.any(self.inner.client.follow(call, pace, sink)).await
     }
 
     /// Posts JSON and reads JSON; an answer of another form is an error, and a failure of the service.
@@ -101,13 +113,17 @@ impl Inner {
         result
     }
 
-    async fn exchange(&self, call: Call) -> Result<Answer, HttpError> {
+    /// Makes a call that counts as failed also when its answer says no.
+    async fn any(
+        &self,
+        exchange: impl Future<Output = Result<Answer, HttpError>>,
+    ) -> Result<Answer, HttpError> {
         let began = Instant::now();
         let _shown = Shown(self);
         let result = match self.admit() {
             Ok(permit) => {
                 self.show();
-                let result = self.client.call_for_any(call).await;
+                let result = exchange.await;
                 if let Some(permit) = permit {
                     permit.ended(verdict(failure(&result).as_ref()));
                 }

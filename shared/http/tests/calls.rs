@@ -4,14 +4,15 @@
 
 mod servers;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use prometheus::Registry;
 use runfleet_http::{
-    BreakerConfig, BreakerState, Call, Client, Config, Endpoint, HttpError, Lookup, Lookups,
-    Reason, Service,
+    Answer, BreakerConfig, BreakerState, Call, Client, Config, Endpoint, HttpError, Lookup,
+    Lookups, Pace, Phase, Reason, Service, Sink,
 };
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -402,4 +403,95 @@ async fn a_service_that_fails_is_left_alone_and_tried_again_after_a_pause() {
 
 fn metrics(registry: &Registry) -> String {
     prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap()
+}
+
+/// Keeps what it is given, up to so many bytes.
+struct Kept {
+    bytes: Vec<u8>,
+    enough: usize,
+}
+
+impl Sink for Kept {
+    fn take(&mut self, piece: &[u8]) -> Result<ControlFlow<()>, HttpError> {
+        self.bytes.extend(piece);
+        if self.bytes.len() >= self.enough {
+            return Ok(ControlFlow::Break(()));
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+async fn follow(
+    service: &Service,
+    url: &str,
+    within: Duration,
+    pace: Pace,
+    enough: usize,
+) -> (Result<Answer, HttpError>, Vec<u8>) {
+    let mut kept = Kept { bytes: Vec::new(), enough };
+    let mut call = Call::get(endpoint(url), within);
+    // With a body it can be told whether anything was sent.
+    call.body = "question".into();
+    let answer = service.follow(call, pace, &mut kept).await;
+    (answer, kept.bytes)
+}
+
+const PATIENT: Pace = Pace { first_byte: LONG, idle: LONG };
+
+#[tokio::test]
+async fn a_followed_answer_is_handed_on_up_to_what_is_enough() {
+    let service = service("127.0.0.1");
+    let peer = Peer::start(answer(200, "hello")).await;
+    let (got, bytes) = follow(&service, &peer.url("/"), LONG, PATIENT, usize::MAX).await;
+    let got = got.unwrap();
+    assert_eq!((got.status, got.body.len(), &bytes[..]), (200, 0, &b"hello"[..]));
+    let peer = Peer::start(servers::endless).await;
+    let (got, bytes) = follow(&service, &peer.url("/"), LONG, PATIENT, 1_000).await;
+    assert_eq!(got.unwrap().status, 200);
+    assert!(bytes.len() >= 1_000);
+    let (got, bytes) = follow(&service, &peer.url("/"), LONG, PATIENT, usize::MAX).await;
+    assert_eq!(got.unwrap_err().reason(), Reason::TooLarge);
+    assert!(bytes.len() <= 64 * 1_024);
+}
+
+#[tokio::test]
+async fn the_body_of_a_no_is_returned_and_not_handed_on_and_a_redirect_is_not_followed() {
+    let service = service("127.0.0.1");
+    let peer = Peer::start(answer(429, "busy")).await;
+    let (got, bytes) = follow(&service, &peer.url("/"), LONG, PATIENT, usize::MAX).await;
+    let got = got.unwrap();
+    assert_eq!((got.status, &got.body[..], bytes.len()), (429, &b"busy"[..], 0));
+    let peer = Peer::start(answer(307, "")).await;
+    let (got, _) = follow(&service, &peer.url("/"), LONG, PATIENT, usize::MAX).await;
+    assert_eq!(got.unwrap_err().reason(), Reason::Redirect);
+}
+
+#[tokio::test]
+async fn a_followed_answer_that_hangs_says_for_what_it_was_waited() {
+    let service = service("127.0.0.1");
+    let first = Pace { first_byte: SHORT, idle: LONG };
+    let idle = Pace { first_byte: LONG, idle: SHORT };
+    let begun = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx";
+    let silent = Peer::start(servers::silent).await;
+    let paused = Peer::start(move |mut stream| async move {
+        tokio::io::AsyncWriteExt::write_all(&mut stream, begun.as_bytes()).await.unwrap();
+        servers::silent(stream).await;
+    })
+    .await;
+    let trickling = Peer::start(servers::trickling_body).await;
+    let full = servers::full_backlog().await;
+    let unaccepted = format!("http://{}/", full.address);
+    for (url, within, pace, phase) in [
+        (silent.url("/"), LONG, first, Phase::FirstByte),
+        (silent.url("/"), SHORT, idle, Phase::Total),
+        (paused.url("/"), LONG, idle, Phase::Idle),
+        (trickling.url("/"), SHORT, PATIENT, Phase::Total),
+        (unaccepted, LONG, first, Phase::Connect),
+    ] {
+        let began = Instant::now();
+        let (got, _) = follow(&service, &url, within, pace, usize::MAX).await;
+        let error = got.unwrap_err();
+        assert_eq!((error.reason(), error.phase()), (Reason::Timeout, Some(phase)));
+        assert!(began.elapsed() < LONG / 2, "{phase:?}");
+    }
 }
