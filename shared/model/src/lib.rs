@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+
+mod chat;
+mod draft;
+mod failure;
+mod frames;
+mod price;
+mod provider;
+mod refusal;
+mod turn;
+mod wire;
+
+pub use self::chat::{Answering, ChatModel, Progress};
+pub use self::failure::{FailureKind, ModelFailure, TimeoutPhase};
+pub use self::price::{Cost, cost};
+pub use self::provider::{HttpModel, ProviderSettings, Timeouts};
+pub use self::turn::{
+    Message, Stop, ToolCall, ToolResult, ToolSpec, TurnAnswer, TurnRequest, Usage,
+};
+pub use self::wire::Protocol;
