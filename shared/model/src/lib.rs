@@ -7,6 +7,7 @@ mod frames;
 mod price;
 mod provider;
 mod refusal;
+mod scripted;
 mod turn;
 mod wire;
 
@@ -14,6 +15,7 @@ pub use self::chat::{Answering, ChatModel, Progress};
 pub use self::failure::{FailureKind, ModelFailure, TimeoutPhase};
 pub use self::price::{Cost, cost};
 pub use self::provider::{HttpModel, ProviderSettings, Timeouts};
+pub use self::scripted::{ScriptError, ScriptedModel};
 pub use self::turn::{
     Message, Stop, ToolCall, ToolResult, ToolSpec, TurnAnswer, TurnRequest, Usage,
 };
