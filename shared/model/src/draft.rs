@@ -29,7 +29,7 @@ pub(crate) struct Draft {
     pub(crate) usage: Usage,
     /// Why the model has stopped; none while it goes on.
     pub(crate) stop: Option<Stop>,
-    /// How many frames were read.
+    /// How many frames were read that say more than that it is over.
     pub(crate) frames: u64,
 }
 

@@ -118,7 +118,8 @@ impl Protocol {
             Self::Gemini => gemini::read(frame, draft),
             Self::Ollama => ollama::read(frame, draft),
         }?;
-        draft.frames += 1;
+        // An end of nothing is no answer that was cut off.
+        draft.frames += u64::from(!ended);
         Ok(ended)
     }
 }
