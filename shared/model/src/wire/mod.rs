@@ -151,3 +151,6 @@ fn put(body: &mut Value, name: &str, value: Option<impl Into<Value>>) {
         fields.insert(name.to_owned(), value.into());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,8 +36,12 @@ fn settings(protocol: Protocol, url: &str) -> ProviderSettings {
     ProviderSettings::new(protocol, url.parse().unwrap())
 }
 
+/// A model on this machine. One client serves all of a test: making one reads every certificate of the machine.
 fn local(settings: ProviderSettings) -> HttpModel {
-    HttpModel::new(service("127.0.0.1"), settings)
+    thread_local! {
+        static SERVICE: Service = service("127.0.0.1");
+    }
+    HttpModel::new(SERVICE.with(Clone::clone), settings)
 }
 
 fn request(user: &str) -> TurnRequest {

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::mock::Mock;
-use crate::{PROTOCOLS, ask, local, request};
+use crate::{LONG, PROTOCOLS, ask, local, request};
 
 fn models(mock: &Mock) -> Vec<(Protocol, HttpModel)> {
     PROTOCOLS.map(|protocol| (protocol, local(mock.settings(protocol)))).into()
@@ -159,7 +159,8 @@ async fn a_call_that_is_cancelled_in_the_middle_of_its_answer_ends_at_once() {
         let began = std::time::Instant::now();
         let failure = model.turn_with(&asked, cancel, &mut progress).await.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Cancelled, "{protocol:?}");
-        assert!(began.elapsed() < Duration::from_secs(8), "{protocol:?}");
+        // All of it takes more than a minute.
+        assert!(began.elapsed() < LONG / 2, "{protocol:?}");
         assert_eq!(heard, 2, "{protocol:?}");
     }
 }

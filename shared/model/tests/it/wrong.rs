@@ -121,8 +121,8 @@ async fn ten_megabytes_are_too_large_and_what_never_ends_is_not_read_for_long() 
             let expected = if comments { FailureKind::Malformed } else { expected };
             let model = local(settings(protocol, &peer.url()));
             assert_eq!(kind(&model).await, expected, "{protocol:?} {name}");
-            // The system takes up to ten megabytes off the server's hands that nobody reads.
-            assert!(peer.sent() < 20 * 1_024 * 1_024, "{protocol:?} {name}: {}", peer.sent());
+            // The system takes megabytes off the hands of a server that nobody reads.
+            assert!(peer.sent() < 32 * 1_024 * 1_024, "{protocol:?} {name}: {}", peer.sent());
         }
     }
 }
@@ -162,6 +162,7 @@ async fn what_is_not_the_protocol_is_malformed() {
 #[tokio::test]
 async fn no_call_leaves_what_is_allowed() {
     let elsewhere = Peer::start(EVENTS, "", Then::Close).await;
+    let nowhere = service("");
     for protocol in PROTOCOLS {
         for status in [301, 302, 303, 307, 308] {
             let head = format!(
@@ -183,7 +184,7 @@ async fn no_call_leaves_what_is_allowed() {
             "file:///etc/passwd".to_owned(),
             "data:text/plain,x".to_owned(),
         ] {
-            let model = HttpModel::new(service(""), settings(protocol, &url));
+            let model = HttpModel::new(nowhere.clone(), settings(protocol, &url));
             assert_eq!(kind(&model).await, FailureKind::NotAllowed, "{protocol:?} {url}");
         }
     }
