@@ -4,9 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use runfleet_http::{HttpError, Phase, Reason};
+use serde::{Deserialize, Serialize};
 
 /// Why a turn has no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FailureKind {
     /// The provider wants to be asked less often.
     RateLimited {
@@ -45,7 +47,8 @@ pub enum FailureKind {
 }
 
 /// For what was waited when the time was over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum TimeoutPhase {
     /// The connection.
     Connect,
@@ -58,7 +61,7 @@ pub enum TimeoutPhase {
 }
 
 /// A turn has no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelFailure {
     /// Why.
     pub kind: FailureKind,

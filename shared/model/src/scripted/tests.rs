@@ -144,3 +144,16 @@ fn a_script_that_is_wrong_is_told_with_its_file_and_the_place() {
     let error = ScriptedModel::from_file(large.path()).unwrap_err();
     assert!(matches!(error, ScriptError::TooLarge { .. }));
 }
+
+#[tokio::test]
+async fn the_script_in_the_readme_plays() {
+    let readme = include_str!("../../README.md");
+    let script = readme.split("```yaml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let model = ScriptedModel::from_text("README.md", script).unwrap();
+    let mut asked = request("Is it raining in Hanoi?");
+    let failure = model.turn(&asked, CancellationToken::new()).await.unwrap_err();
+    assert_eq!(failure.retry_after(), Some(Duration::from_millis(200)));
+    asked.attempt = 2;
+    let answer = model.turn(&asked, CancellationToken::new()).await.unwrap();
+    assert_eq!(answer.tool_calls[0].name, "get_weather");
+}

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::schema::{is_strict, system_with_schema};
+use super::schema::{is_object, is_strict, system_with_schema};
 use super::{Manner, arguments, object, parse, put};
 use crate::draft::Draft;
 use crate::failure::FailureKind;
@@ -15,11 +15,14 @@ use crate::turn::{Message, Stop, TurnRequest};
 const MAX_TOKENS: u32 = 4_096;
 
 pub(super) fn body(request: &TurnRequest, manner: Manner) -> Value {
-    let messages: Vec<Value> = request.messages.iter().map(message).collect();
+    // A message with nothing in it is refused.
+    let silent = |message: &&Message| matches!(message, Message::Assistant { text, tool_calls } if text.is_empty() && tool_calls.is_empty());
+    let messages = request.messages.iter().filter(|message| !silent(message));
+    let messages: Vec<Value> = messages.map(message).collect();
     let most = request.max_tokens.unwrap_or(MAX_TOKENS);
     let mut body = json!({"model": request.model, "max_tokens": most, "messages": messages});
     let (kept, told): (Vec<_>, Vec<_>) =
-        request.response_schema.iter().partition(|schema| is_strict(schema));
+        request.response_schema.iter().partition(|schema| is_object(schema) && is_strict(schema));
     let system = system_with_schema(request, told.first().copied());
     put(&mut body, "system", (!system.is_empty()).then_some(system));
     if let Some(schema) = kept.first() {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::schema::is_strict;
+use super::schema::{is_object, is_strict, system_with_schema};
 use super::{Manner, arguments, parse, put};
 use crate::draft::Draft;
 use crate::failure::FailureKind;
@@ -12,8 +12,11 @@ use crate::refusal;
 use crate::turn::{Message, Stop, TurnRequest, Usage};
 
 pub(super) fn body(request: &TurnRequest, manner: Manner) -> Value {
-    let system = json!({"role": "system", "content": request.system});
-    let system = (!request.system.is_empty()).then_some(system);
+    // The original takes schemas of objects only.
+    let (given, told): (Vec<_>, Vec<_>) =
+        request.response_schema.iter().partition(|schema| is_object(schema));
+    let system = system_with_schema(request, told.first().copied());
+    let system = (!system.is_empty()).then(|| json!({"role": "system", "content": system}));
     let messages = request.messages.iter().flat_map(messages);
     let messages: Vec<Value> = system.into_iter().chain(messages).collect();
     let mut body = json!({"model": request.model, "messages": messages});
@@ -24,7 +27,7 @@ pub(super) fn body(request: &TurnRequest, manner: Manner) -> Value {
         }).collect();
         put(&mut body, "tools", Some(tools));
     }
-    if let Some(schema) = &request.response_schema {
+    if let Some(schema) = given.first() {
         let format = json!({"name": "answer", "schema": schema, "strict": is_strict(schema)});
         put(
             &mut body,
@@ -47,7 +50,8 @@ fn messages(message: &Message) -> Vec<Value> {
     match message {
         Message::User { text } => vec![json!({"role": "user", "content": text})],
         Message::Assistant { text, tool_calls } => {
-            let content = if text.is_empty() { Value::Null } else { text.as_str().into() };
+            let silent = text.is_empty() && !tool_calls.is_empty();
+            let content = if silent { Value::Null } else { text.as_str().into() };
             let mut said = json!({"role": "assistant", "content": content});
             if !tool_calls.is_empty() {
                 let calls: Vec<Value> = tool_calls.iter().map(|call| {

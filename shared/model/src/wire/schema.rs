@@ -18,15 +18,19 @@ const STRICT: [&str; 10] = [
     "anyOf",
 ];
 
+/// Whether a schema is of an object.
+pub(super) fn is_object(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "object")
+}
+
 /// Whether a schema has the narrow form that providers promise to keep: every object is closed and wants all its properties.
 pub(super) fn is_strict(schema: &Value) -> bool {
     let Some(fields) = schema.as_object() else { return false };
     if fields.keys().any(|word| !STRICT.contains(&word.as_str())) {
         return false;
     }
-    let is_object = fields.get("type").is_some_and(|kind| kind == "object");
     let properties = fields.get("properties").and_then(Value::as_object);
-    let closed = !is_object
+    let closed = !is_object(schema)
         || fields.get("additionalProperties") == Some(&Value::Bool(false))
             && properties.is_some_and(|properties| wants_all(fields.get("required"), properties));
     let inner = properties.into_iter().flat_map(|all| all.values()).chain(fields.get("items"));

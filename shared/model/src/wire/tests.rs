@@ -280,3 +280,17 @@ fn gemini_is_read_with_thoughts_left_out_signatures_kept_and_blocks_told() {
     let blocked = [json!({"promptFeedback": {"blockReason": "SAFETY"}})];
     assert_eq!(read_all(Protocol::Gemini, &blocked).unwrap().stop, Stop::Filtered);
 }
+
+#[test]
+fn what_a_provider_would_refuse_is_not_sent_to_it() {
+    let silence = Message::Assistant { text: String::new(), tool_calls: Vec::new() };
+    let mut request = TurnRequest { messages: vec![silence], ..TurnRequest::default() };
+    request.response_schema = Some(json!({"type": "string"}));
+    let body = Protocol::OpenaiCompatible.body(&request, MANNER);
+    assert_eq!(body["messages"][1]["content"], "");
+    let told = body["messages"][0]["content"].as_str().unwrap();
+    assert!(told.ends_with(r#"{"type":"string"}"#) && body.get("response_format").is_none());
+    let body = Protocol::Anthropic.body(&request, MANNER);
+    assert_eq!(body["messages"], json!([]));
+    assert!(body["system"].is_string() && body.get("output_config").is_none());
+}
