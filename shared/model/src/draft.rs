@@ -58,6 +58,11 @@ impl Draft {
         self.calls.last().map(|(place, _)| *place)
     }
 
+    /// Whether there is a call at a place.
+    pub(crate) fn has(&self, place: Place) -> bool {
+        self.calls.iter().any(|(at, _)| *at == place)
+    }
+
     /// Adds to the call at a place, which is made if there is none.
     pub(crate) fn call(
         &mut self,
@@ -112,7 +117,7 @@ impl Draft {
         };
         let mut calls: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
         for (index, (_, mut call)) in self.calls.into_iter().enumerate() {
-            if call.id.len() > ID_BYTES_MAX {
+            if call.name.is_empty() || call.id.len() > ID_BYTES_MAX {
                 return Err(FailureKind::Malformed);
             }
             if call.id.is_empty() || calls.iter().any(|other| other.id == call.id) {
@@ -172,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_bounded() {
+    fn an_answer_is_bounded_and_its_calls_have_names() {
         let mut draft = Draft::default();
         draft.say(&"x".repeat(SAID_BYTES_MAX)).unwrap();
         assert_eq!(draft.call(0, "", "", "x"), Err(FailureKind::TooLarge));
@@ -183,6 +188,9 @@ mod tests {
         assert_eq!(draft.sign(0, "x".repeat(SIGNATURE_BYTES_MAX + 1)), Err(FailureKind::TooLarge));
         let mut draft = Draft { stop: Some(Stop::End), ..Draft::default() };
         draft.call(0, &"x".repeat(ID_BYTES_MAX + 1), "n", "").unwrap();
+        assert_eq!(draft.finish(true), Err(FailureKind::Malformed));
+        let mut draft = Draft { stop: Some(Stop::End), ..Draft::default() };
+        draft.call(0, "id", "", "{}").unwrap();
         assert_eq!(draft.finish(true), Err(FailureKind::Malformed));
     }
 

@@ -131,7 +131,10 @@ pub(super) fn read(frame: &str, draft: &mut Draft) -> Result<bool, FailureKind> 
             }
             if let Some(json) = delta.partial_json {
                 let place = event.index.or(draft.last_place()).ok_or(FailureKind::Malformed)?;
-                draft.call(place, "", "", &json)?;
+                // Tools that the provider runs itself are none of ours.
+                if draft.has(place) {
+                    draft.call(place, "", "", &json)?;
+                }
             }
         }
         "message_delta" => {

@@ -242,6 +242,8 @@ fn messages_are_read_with_thoughts_left_out_and_inputs_in_pieces() {
             delta(0, json!({"type": "signature_delta", "signature": "s"})),
             start(1, json!({"type": "tool_use", "id": "t1", "name": "a", "input": {}})),
             start(2, json!({"type": "tool_use", "id": "t2", "name": "b", "input": {}})),
+            start(3, json!({"type": "server_tool_use", "id": "t3", "name": "web"})),
+            delta(3, json!({"type": "input_json_delta", "partial_json": "{}"})),
             delta(1, json!({"type": "input_json_delta", "partial_json": "{\"x\":"})),
             delta(1, json!({"type": "input_json_delta", "partial_json": "1}"})),
             json!({"type": "content_block_stop", "index": 2}),
