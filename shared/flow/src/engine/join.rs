@@ -109,7 +109,7 @@ impl Run<'_> {
             instance.scope == scope
                 && at.is_some_and(|at| *at != position && to_empty[*at] && !to_filled[*at])
         });
-        (!blocked).then_some(arrived)
+        (!blocked && !arrived.is_empty()).then_some(arrived)
     }
 }
 

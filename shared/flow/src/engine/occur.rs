@@ -140,13 +140,15 @@ impl Run<'_> {
     /// A time has come.
     pub(super) fn ring(&mut self, id: u64) -> Result<(), Failure> {
         let Some(wait) = self.state.waits.iter().find(|wait| wait.id == id) else { return Ok(()) };
-        let owner = wait.owner;
-        match wait.awaited {
-            Awaited::Expiry { .. } => self.expired(owner),
-            Awaited::Retry { .. } => self.ask_again(owner),
-            Awaited::Timer { .. } => self.happen(id, Map::new()),
-            Awaited::Message { .. } | Awaited::Signal { .. } => Err(mismatch()),
-        }
+        let (owner, expired) = match wait.awaited {
+            Awaited::Timer { .. } => return self.happen(id, Map::new()),
+            Awaited::Message { .. } | Awaited::Signal { .. } => return Err(mismatch()),
+            Awaited::Expiry { .. } => (wait.owner, true),
+            Awaited::Retry { .. } => (wait.owner, false),
+        };
+        // It is over whatever comes of it, so that the same time never comes twice.
+        self.state.waits.retain(|wait| wait.id != id);
+        if expired { self.expired(owner) } else { self.ask_again(owner) }
     }
 
     /// What a wait is for has happened.

@@ -6,6 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
 use super::{Instance, Phase, ROOT, Sent, Stage, State, StateProblem, Wait};
+use crate::limits;
+
+/// Highest id and count that a run can have come to.
+const COUNT_MAX: u64 = 1 << 53;
 
 /// Version of the stored form.
 pub(super) const VERSION: u32 = 2;
@@ -65,12 +69,34 @@ impl State {
         state.ok().filter(State::is_sound).ok_or(StateProblem::Malformed)
     }
 
-    /// Whether every reference inside leads somewhere and no id can be given out twice.
+    /// Whether every reference inside leads somewhere, no id can be given out twice, and all counts fit to each other.
     fn is_sound(&self) -> bool {
         let known = |id: u64| id == ROOT || self.instances.contains_key(&id);
-        self.instances.iter().all(|(id, instance)| {
-            *id != ROOT && *id < self.next && instance.scope < *id && known(instance.scope)
-        }) && self.waits.iter().all(|wait| wait.id < self.next && known(wait.owner))
+        self.next.max(self.steps) <= COUNT_MAX
+            && self.instances.iter().all(|(id, instance)| {
+                *id != ROOT
+                    && *id < self.next
+                    && instance.scope < *id
+                    && known(instance.scope)
+                    && instance.stage.is_sound()
+            })
+            && self.waits.iter().all(|wait| wait.id < self.next && known(wait.owner))
+    }
+}
+
+impl Stage {
+    fn is_sound(&self) -> bool {
+        match self {
+            Self::Asked(asked) => {
+                asked.attempt <= asked.last && asked.last - asked.attempt <= asked.granted
+            }
+            Self::Repeating(repeating) => {
+                repeating.ended <= repeating.begun
+                    && repeating.begun <= repeating.total
+                    && repeating.total <= limits::ITEMS_MAX
+            }
+            _ => true,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 mod accepted;
 mod blocks;
 mod boundaries;
+mod bounds;
 mod data;
 mod examples;
 mod expressions;
@@ -26,4 +27,5 @@ mod scopes;
 mod shapes;
 mod support;
 mod tasks;
+mod trips;
 mod watch;

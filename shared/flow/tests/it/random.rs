@@ -14,7 +14,7 @@ use crate::play::{Dice, Play};
 /// `RUNFLEET_FLOW_BLOCKS` how large models are.
 const CASES: u64 = 256;
 
-fn setting(name: &str) -> Option<u64> {
+pub(crate) fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
@@ -133,7 +133,7 @@ fn random_models_end_as_they_are_drawn_whatever_the_order_of_events_and_the_slic
     for case in from..from + cases {
         let mut dice = Dice(case.wrapping_mul(0x1234_5678_9ABC));
         let size = 3 + dice.below(
-            setting("RUNFLEET_FLOW_BLOCKS").map_or(14, |most| usize::try_from(most).expect("few")),
+            setting("RUNFLEET_FLOW_BLOCKS").map_or(11, |most| usize::try_from(most).expect("few")),
         );
         let model = blocks::draw(&mut dice, size);
         let xml = model::document(&model.text);

@@ -104,8 +104,10 @@ fn tokens(play: &Play, instances: &BTreeMap<u64, &Value>) {
 fn stages(play: &Play, instances: &BTreeMap<u64, &Value>, waits: &[&Value]) {
     let of = |wait: &Value| wait.get("of").and_then(Value::as_u64).unwrap_or_default();
     let kind = |wait: &Value| wait["for"].as_object().and_then(|kind| kind.keys().next().cloned());
+    let mut own: BTreeMap<(u64, String), usize> = BTreeMap::new();
     for wait in waits {
         let owner = of(wait);
+        *own.entry((owner, kind(wait).unwrap_or_default())).or_default() += 1;
         assert!(owner == 0 || instances.contains_key(&owner), "{wait} belongs to nobody");
         assert!(
             owner == 0 || !matches!(stage(instances[&owner]), "ready" | "joining" | "fired"),
@@ -113,6 +115,7 @@ fn stages(play: &Play, instances: &BTreeMap<u64, &Value>, waits: &[&Value]) {
             instances[&owner]
         );
     }
+    let owners: BTreeSet<u64> = own.keys().map(|(owner, _)| *owner).collect();
     let mut members: BTreeMap<u64, u64> = BTreeMap::new();
     for instance in instances.values() {
         let scope = instance.get("in").and_then(Value::as_u64).unwrap_or_default();
@@ -124,12 +127,7 @@ fn stages(play: &Play, instances: &BTreeMap<u64, &Value>, waits: &[&Value]) {
         }
     }
     for (id, instance) in instances {
-        let own = |wanted: &str| {
-            waits
-                .iter()
-                .filter(|wait| of(wait) == *id && kind(wait).as_deref() == Some(wanted))
-                .count()
-        };
+        let own = |wanted: &str| own.get(&(*id, wanted.to_owned())).copied().unwrap_or_default();
         let (expiries, retries) = match stage(instance) {
             "asked" if instance["st"]["asked"]["now"].get("out").is_some() => (1, 0),
             "asked" if instance["st"]["asked"]["now"] == "pause" => (0, 1),
@@ -145,7 +143,7 @@ fn stages(play: &Play, instances: &BTreeMap<u64, &Value>, waits: &[&Value]) {
                 assert_eq!(count("begun") - count("ended"), inside, "{instance}");
                 assert!(count("begun") <= count("total") && inside > 0, "{instance}");
             }
-            "waiting" => assert!(waits.iter().any(|wait| of(wait) == *id), "{instance}"),
+            "waiting" => assert!(owners.contains(id), "{instance}"),
             _ => assert_eq!(inside, 0, "{instance} has members"),
         }
     }
