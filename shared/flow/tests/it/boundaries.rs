@@ -5,6 +5,9 @@ use serde_json::{Map, json};
 
 use crate::play::{Play, cut, play, play_with};
 
+/// Makes something happen to a run.
+type Happen = fn(&mut Play);
+
 /// Every kind of activity that waits, with the name of what is inside it, if something is, and its end.
 const HOSTS: [(&str, &str, &str); 9] = [
     ("A: task a", "", "A"),
@@ -23,7 +26,7 @@ const HOSTS: [(&str, &str, &str); 9] = [
 ];
 
 /// What makes boundary events happen, and how.
-const TRIGGERS: [(&str, fn(&mut Play)); 5] = [
+const TRIGGERS: [(&str, Happen); 5] = [
     ("timer PT30M", |play| play.pass(1_800)),
     ("date 2027-01-15T08:30:00Z", |play| play.pass(1_800)),
     ("cycle R3/PT30M", |play| play.pass(1_800)),
@@ -71,11 +74,8 @@ fn an_interrupting_event_ends_any_activity_with_everything_in_it() {
                 let mut run = play(&model);
                 run.waits("");
                 happen(&mut run);
-                let ended: String = inside
-                    .split(' ')
-                    .filter(|id| !id.is_empty())
-                    .map(|id| format!("-{id} "))
-                    .collect();
+                let ended = inside.split(' ').filter(|id| !id.is_empty());
+                let ended = ended.fold(String::new(), |text, id| text + "-" + id + " ");
                 run.ends(&format!("{ended}-A E"));
             });
         }
@@ -192,7 +192,7 @@ fn a_subscription_that_has_been_used_is_over() {
 }
 
 /// What throws an error inside or at `A`.
-const THROWERS: [(&str, fn(&mut Play)); 8] = [
+const THROWERS: [(&str, Happen); 8] = [
     ("A: task a", |play| play.error("A", "NO_STOCK")),
     ("A: call other", |play| play.child_failed("A", "NO_STOCK")),
     ("A: call other | times 3", |play| play.child_failed("A", "NO_STOCK")),

@@ -140,7 +140,7 @@ fn a_state_that_was_damaged_is_refused_or_fails_and_never_panics() {
         let drawn = blocks::draw(&mut dice, 12);
         let definition = std::sync::Arc::new(parse(&model::document(&drawn.text)));
         let mut run = Play::new(&definition, json!({"total": 0})).with(case, None);
-        for _ in 0..1 + dice.below(6) {
+        for _ in 0..=dice.below(6) {
             run.slice(Vec::new());
         }
         let state = serde_json::to_value(&run.state).expect("writable");
@@ -148,7 +148,7 @@ fn a_state_that_was_damaged_is_refused_or_fails_and_never_panics() {
         places(&state, String::new(), &mut all);
         for _ in 0..40 {
             let mut damaged = state.clone();
-            for _ in 0..1 + dice.below(2) {
+            for _ in 0..=dice.below(2) {
                 let new = other(&mut dice, &state, &all);
                 let place = &all[dice.below(all.len())];
                 if let Some(place) = damaged.pointer_mut(place) {

@@ -110,10 +110,9 @@ impl Play {
             if let Event::TaskDone { task, attempt, .. }
             | Event::TaskFailed { task, attempt, .. }
             | Event::TaskError { task, attempt, .. } = event
+                && self.asked.contains(&(*task, *attempt))
             {
-                if self.asked.contains(&(*task, *attempt)) {
-                    self.answered.insert((*task, *attempt));
-                }
+                self.answered.insert((*task, *attempt));
             }
         }
         let steps =
@@ -195,14 +194,13 @@ impl Play {
 
     /// The n-th of those, with its attempt.
     pub(crate) fn nth(&self, element: &str, n: usize) -> (u64, u32) {
-        let found = self.all(element).into_iter().filter_map(|(id, doing)| match doing {
+        let mut found = self.all(element).into_iter().filter_map(|(id, doing)| match doing {
             Doing::Asked { attempt, .. } | Doing::Incident { attempt, .. } => Some((id, attempt)),
             Doing::Person { .. } | Doing::Called { .. } | Doing::Waiting => Some((id, 1)),
             _ => None,
         });
         found
-            .skip(n)
-            .next()
+            .nth(n)
             .unwrap_or_else(|| panic!("no {element} is open in {:?}", self.state.view(None)))
     }
 
