@@ -34,6 +34,9 @@ pub struct State {
     /// What was sent in the last slice. It is sent again before the next one begins, in case nobody has done so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) sent: Vec<Sent>,
+    /// Instances whose called processes were given up in the last slice. That is told again in the same way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) dropped: Vec<u64>,
     /// Next id of an instance or a wait.
     pub(crate) next: u64,
     /// Elements executed so far.
@@ -277,6 +280,7 @@ impl State {
             instances: BTreeMap::new(),
             waits: Vec::new(),
             sent: Vec::new(),
+            dropped: Vec::new(),
             next: 1,
             steps: 0,
             visits: BTreeMap::new(),

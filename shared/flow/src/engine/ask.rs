@@ -275,18 +275,19 @@ fn task_of<'d>(definition: &'d Definition, element: &str) -> Option<(&'d Node, &
 }
 
 impl State {
-    /// Everything that somebody outside has been asked for and that is not answered, and what was sent in the last slice:
-    /// to be done again when it is not certain that it was done.
+    /// Everything that somebody outside has been asked for and that is not answered, and what was sent and given up in the
+    /// last slice: to be done again when it is not certain that it was done.
     pub fn outstanding(&self, definition: &Definition) -> Vec<Effect> {
         let asked = self.instances.keys().filter_map(|id| {
             self.ask(definition, *id).map(Effect::Ask).or_else(|| self.call_effect(definition, *id))
         });
-        self.sent.iter().cloned().map(Effect::from).chain(asked).collect()
+        self.sent().into_iter().chain(asked).collect()
     }
 
-    /// What was sent in the last slice.
+    /// What was sent and given up in the last slice.
     pub fn sent(&self) -> Vec<Effect> {
-        self.sent.iter().cloned().map(Effect::from).collect()
+        let dropped = self.dropped.iter().map(|task| Effect::CancelCall { task: *task });
+        self.sent.iter().cloned().map(Effect::from).chain(dropped).collect()
     }
 
     /// Forgets what was sent in the last slice, once it is certain that it was.

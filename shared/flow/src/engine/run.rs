@@ -44,6 +44,7 @@ impl<'d> Run<'d> {
             ignored: 0,
         };
         run.state.sent.clear();
+        run.state.dropped.clear();
         if run.fits() {
             run.count();
         } else {

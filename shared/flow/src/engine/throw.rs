@@ -222,6 +222,7 @@ impl<'d> Run<'d> {
                     self.note(id, What::Canceled);
                     if called {
                         self.effects.push(Effect::CancelCall { task: id });
+                        self.state.dropped.push(id);
                     }
                 }
             }

@@ -50,6 +50,8 @@ struct V2 {
     waits: Vec<Wait>,
     #[serde(default)]
     sent: Vec<Sent>,
+    #[serde(default)]
+    dropped: Vec<u64>,
     next: u64,
     steps: u64,
     #[serde(default)]
@@ -120,6 +122,7 @@ impl From<V1> for State {
             instances: instances.collect(),
             waits: Vec::new(),
             sent: Vec::new(),
+            dropped: Vec::new(),
             next: old.next_id,
             steps: old.steps,
             visits: old.visits,
@@ -137,6 +140,7 @@ impl From<V2> for State {
             instances: stored.instances,
             waits: stored.waits,
             sent: stored.sent,
+            dropped: stored.dropped,
             next: stored.next,
             steps: stored.steps,
             visits: stored.visits,

@@ -354,14 +354,20 @@ fn a_boundary_event_takes_what_comes_with_it() {
 #[test]
 fn a_called_run_is_given_up_when_its_caller_is_interrupted() {
     cut(|| {
-        let mut run =
-            play("A: call other | times 2\n b: on A signal stop\n start -> A -> end\n b -> end");
-        run.signal("stop");
-        let given_up = run
-            .effects
-            .iter()
-            .filter(|effect| matches!(effect, runfleet_flow::Effect::CancelCall { .. }));
-        assert_eq!(given_up.count(), 2);
-        run.ends("-A -A -A");
+        let mut run = play(
+            "A: call other | times 2\n L: user\n b: on A signal stop\n start -> A -> end\n b -> L -> end",
+        );
+        run.slice(vec![Event::Signal { name: "stop".to_owned(), variables: Map::new() }]);
+        // Whoever finds the state before it was done finds that it is to be done.
+        let given_up = run.state.outstanding(&run.definition);
+        assert_eq!(given_up.len(), 2);
+        for effect in &given_up {
+            assert!(matches!(effect, runfleet_flow::Effect::CancelCall { .. }), "{effect:?}");
+            assert!(run.effects.contains(effect));
+        }
+        run.rest(Vec::new());
+        run.waits("-A -A -A");
+        run.done("L");
+        run.ends("-A -A -A L");
     });
 }

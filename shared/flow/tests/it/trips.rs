@@ -17,14 +17,14 @@ fn trips() -> Vec<Trip> {
             "approve-discount.bpmn",
             json!({"amount": 120}),
             |_| {},
-            "OrderReceived ComputeDiscount WithinLimit Approve Decided Approved",
+            "OrderReceived ComputeDiscount WithinLimit Approve ExplainApproval Approved",
             json!({"approved": true, "discount": 6, "reason": "A discount of 6 is within the limit"}),
         ),
         (
             "count-to-limit.bpmn",
             json!({"limit": 2}),
             |_| {},
-            "Started Zero Again AddOne Reached Again AddOne Reached Counted",
+            "Started Zero Again Reached CountUp Again Reached CountUp Again Reached Counted",
             json!({"counter": 2}),
         ),
     ]
