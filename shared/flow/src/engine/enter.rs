@@ -143,9 +143,11 @@ impl Run<'_> {
                 self.finish(scope)
             }
             End::Error { code } => {
+                // It ends with the scope that catches the error; when none does, the run fails at it.
+                if self.is_caught(scope, code) {
+                    self.note(id, What::Left);
+                }
                 let element = self.instance(id)?.element.clone();
-                self.note(id, What::Left);
-                self.remove(id);
                 self.throw_error(scope, code, serde_json::Map::new(), &element)
             }
             End::Throw(throw) => {

@@ -62,6 +62,11 @@ impl<'d> Run<'d> {
         }
     }
 
+    /// Whether something catches an error that is thrown in a scope.
+    pub(super) fn is_caught(&self, scope: u64, code: &str) -> bool {
+        self.catcher(scope, Thrown::Error(code)).is_some()
+    }
+
     /// Throws an escalation from a throw or end event; nobody needs to catch it.
     pub(super) fn escalate(&mut self, id: u64, code: &str) -> Result<(), Failure> {
         let scope = self.instance(id)?.scope;

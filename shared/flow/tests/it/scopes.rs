@@ -1,6 +1,6 @@
 //! Event sub-processes, ends of scopes, and event-based gateways.
 
-use runfleet_flow::{Event, FailureCode, Status, Subscription};
+use runfleet_flow::{Event, FailureCode, Status, Subscription, What};
 use serde_json::{Map, json};
 
 use crate::play::{cut, play, play_with};
@@ -389,5 +389,38 @@ fn paths_that_wait_for_each_other_end_the_run_as_stuck() {
         run.waits("A");
         run.signal("stop");
         run.ends("A E");
+    });
+}
+
+#[test]
+fn an_error_that_nobody_catches_is_told_of_the_end_that_threw_it() {
+    cut(|| {
+        let run = play("S: sub {\n X: end error NO\n start -> X\n }\n start -> S -> end");
+        run.fails(FailureCode::UncaughtError, "X", Some("NO"));
+        let last = run.history.last().expect("a history");
+        assert_eq!((last.0.as_str(), last.2), ("X", What::Failed));
+        assert_eq!(run.left("X"), 0);
+    });
+}
+
+#[test]
+fn each_item_of_a_repeated_sub_process_has_event_sub_processes_of_its_own() {
+    cut(|| {
+        let mut run = play(
+            "S: sub | times 2 {
+                A: user
+                start -> A -> end
+                E: eventsub msg stop loopCounter {
+                    start -> B -> end
+                }
+            }
+            start -> S -> end",
+        );
+        let subscription = run.subscription("stop", Some("2"));
+        run.tell(Event::Message { subscription, variables: Map::new() });
+        run.waits("-A B E S");
+        run.subscription("stop", Some("1"));
+        run.done("A");
+        run.ends("-A B E S A S S");
     });
 }
