@@ -9,4 +9,6 @@ mod drain;
 mod kills;
 mod load;
 mod outages;
+mod processes;
 mod starts;
+mod waiting;

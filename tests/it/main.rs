@@ -11,4 +11,5 @@ mod journeys;
 mod operations;
 mod processes;
 mod starts;
+mod tasks;
 mod tidy;

@@ -40,7 +40,7 @@ const MESSAGE: &str = r#"<message id="m" name="paid"><extensionElements>
 
 const ENDS: &str = r#"<startEvent id="s"/><endEvent id="e"/>"#;
 
-async fn started(client: &Client, process: &str, input: &Value) -> Result<RunId> {
+pub(crate) async fn started(client: &Client, process: &str, input: &Value) -> Result<RunId> {
     let options = ProcessStart {
         process_info_id: process.to_owned(),
         input: Some(to_raw_value(input)?),
@@ -51,12 +51,16 @@ async fn started(client: &Client, process: &str, input: &Value) -> Result<RunId>
     Ok(client.processes().start_with(&options).await?.instance_id.parse()?)
 }
 
-async fn record(fleet: &Fleet, run: RunId) -> Result<RunRecord> {
+pub(crate) async fn record(fleet: &Fleet, run: RunId) -> Result<RunRecord> {
     fleet.store.load_run(run).await?.context("no such run")
 }
 
 /// Where a run stands, once that is as `fits` wants it.
-async fn standing(fleet: &Fleet, run: RunId, fits: impl Fn(&RunView) -> bool) -> Result<RunView> {
+pub(crate) async fn standing(
+    fleet: &Fleet,
+    run: RunId,
+    fits: impl Fn(&RunView) -> bool,
+) -> Result<RunView> {
     wait_until("the run stands where it should", BOUND, || async {
         let Some(position) = record(fleet, run).await?.position else { return Ok(None) };
         let view = State::from_json(&position)?.view(None);
@@ -65,16 +69,16 @@ async fn standing(fleet: &Fleet, run: RunId, fits: impl Fn(&RunView) -> bool) ->
     .await
 }
 
-fn waits(view: &RunView) -> bool {
+pub(crate) fn waits(view: &RunView) -> bool {
     !view.awaited.is_empty()
 }
 
-fn jobs(fleet: &Fleet) -> Jobs {
+pub(crate) fn jobs(fleet: &Fleet) -> Jobs {
     let (workspace, project) = project();
     Jobs::take(&fleet.broker, workspace, project, true)
 }
 
-async fn outcome(jobs: &Jobs, run: RunId) -> Result<(String, Value)> {
+pub(crate) async fn outcome(jobs: &Jobs, run: RunId) -> Result<(String, Value)> {
     let job = jobs.wait(run.outcome_job(), BOUND).await?;
     let completion: ProcessCompletion = serde_json::from_str(job.payload.get())?;
     let output = completion.process.output.map(|output| serde_json::from_str(output.get()));

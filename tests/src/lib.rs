@@ -1,16 +1,19 @@
 //! Five real worker processes for fleet tests and the benchmark, and the bare relay that the benchmark compares with.
 
 pub mod bench;
+pub mod drawn;
 mod fleet;
 mod jobs;
 mod platform;
 mod servers;
+mod web;
 mod wire;
 
 pub use fleet::{Fleet, Options, WORKERS};
 pub use jobs::Jobs;
 pub use platform::Platform;
 pub use servers::OwnServers;
+pub use web::{Web, WebAnswer, WebRequest};
 pub use wire::Wire;
 mod options;
 
