@@ -37,10 +37,10 @@ lint: ## formatting, clippy and documentation, warnings are errors
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
 
-bench: install ## runs/s of the fleet beside a bare relay on the same RabbitMQ, in one run
+bench: install ## runs/s of the fleet beside a bare relay, and what waiting runs cost; ONLY=part for one part
 	$(CARGO) build --locked --release --bins -p runfleet-tests
 	$(CARGO) build --locked --release --bins
-	@target/release/runfleet-bench
+	@target/release/runfleet-bench $(if $(ONLY),--only $(ONLY))
 
 golden: ## rewrite the golden files and schemas from the types; look at the difference
 	UPDATE_GOLDEN=1 $(CARGO) test --locked -p runfleet-domain -p runfleet-contracts -p runfleet-catalog -p runfleet-store --lib

@@ -1,16 +1,21 @@
 //! Rounds of real runs: start requests in, outcome jobs out.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use runfleet_broker::{
+    ConsumerConfig, Inbound, LaneConfig, Management, Route, Topology, TopologyAdmin, Verdict,
+};
 use runfleet_client::Client;
 use runfleet_contracts::message::Fresh;
 use runfleet_contracts::request::{OutcomeJob, ProcessStart};
 use runfleet_contracts::{Advance, Operation, OutcomeReady, Reply, Request};
-use runfleet_domain::JobId;
+use runfleet_domain::{JobId, Lane, RunId};
 use runfleet_testkit::Servers;
+use runfleet_worker::inbox::JobInbox;
 use secrecy::ExposeSecret;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
@@ -19,12 +24,30 @@ use super::relay::{Round, Shape};
 use crate::fleet::project;
 use crate::{Fleet, Jobs, Options};
 
-/// Ledger operations that go on whether anything runs or not.
-const IDLE: [&str; 4] = ["ping", "due_alarms", "catalog_changes", "load_catalog"];
+/// How long all outcomes of a round may take.
+const ROUND_BOUND: Duration = Duration::from_mins(2);
 
-const WORKERS: [&str; 3] = ["start-intake", "process-runner", "completion-dispatcher"];
+/// The runs of a day and the jobs that wait: more than any benchmark makes.
+const STARTS: u32 = 9_000_000;
 
-const INPUT: &str = r#"{"amount": 120, "customerTier": "gold"}"#;
+/// A start of `process`, whose outcome becomes a job.
+pub(crate) fn start_of(process: &str, input: &str) -> Result<ProcessStart> {
+    Ok(ProcessStart {
+        process_info_id: process.into(),
+        input: Some(RawValue::from_string(input.to_owned())?),
+        instance_name: None,
+        idempotency_key: None,
+        on_complete: Some(OutcomeJob {
+            job: "discount_decided".into(),
+            payload: Some(RawValue::from_string(r#"{"order": 7}"#.into())?),
+        }),
+    })
+}
+
+/// A start of the example Process, which goes straight to its end.
+pub(crate) fn example() -> Result<ProcessStart> {
+    start_of("approve-discount", r#"{"amount": 120, "customerTier": "gold"}"#)
+}
 
 /// Settings to try out, from `RUNFLEET_BENCH_SETTINGS`: `NAME=value` separated by commas.
 fn extra_settings() -> Vec<(String, String)> {
@@ -39,19 +62,30 @@ fn extra_settings() -> Vec<(String, String)> {
 
 /// A fleet to be measured.
 pub(crate) struct Bench {
-    fleet: Fleet,
+    pub(super) fleet: Fleet,
+    pub(super) servers: Servers,
     client: Client,
-    relay_url: String,
+}
+
+/// What was started.
+pub(crate) struct Started {
+    /// How long each answer took.
+    pub(crate) replies: Vec<Duration>,
+    /// When each start began, by the job of its outcome.
+    pub(crate) began: HashMap<JobId, Instant>,
+    /// One of the runs.
+    pub(crate) one: RunId,
 }
 
 impl Bench {
     pub(crate) async fn start(servers: Servers) -> Result<Self> {
-        let relay_url = servers.amqp.expose_secret().to_owned();
+        let own = servers.clone();
         // Two cores for five workers: more threads would only take turns.
         let mut settings = vec![
             ("RUNFLEET_LOG".to_owned(), "error".to_owned()),
-            ("RUNFLEET_ALARM_UNCLAIMED_MS".to_owned(), "300000".to_owned()),
-            ("RUNFLEET_ALARM_HANDOVER_MS".to_owned(), "300000".to_owned()),
+            // Nobody reports these jobs as done, so they must not come again while something else is measured.
+            ("RUNFLEET_ALARM_UNCLAIMED_MS".to_owned(), "3600000".to_owned()),
+            ("RUNFLEET_ALARM_HANDOVER_MS".to_owned(), "3600000".to_owned()),
             ("RUNFLEET_SWEEP_EVERY_MS".to_owned(), "1000".to_owned()),
             ("RUNFLEET_PREFETCH_INTERACTIVE".to_owned(), "256".to_owned()),
             ("RUNFLEET_THREADS".to_owned(), "1".to_owned()),
@@ -61,42 +95,47 @@ impl Bench {
         let options = Options {
             servers: Some(servers),
             release: true,
-            starts_per_day: Some(9_000_000),
+            starts_per_day: Some(STARTS),
             settings,
             ..Options::default()
         };
         let fleet = Fleet::start(options).await?;
         let client = fleet.client()?.deadline(Duration::from_secs(30));
-        Ok(Self { fleet, client, relay_url })
+        let bench = Self { fleet, servers: own, client };
+        bench.apply_models().await?;
+        Ok(bench)
+    }
+
+    /// Applies the Processes of the benchmark beside the example.
+    async fn apply_models(&self) -> Result<()> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let places = [root.join("../deploy/example"), root.join("src/bench/models")];
+        let mut bundle = runfleet_cli::apply::read(&places)?;
+        for project in bundle.projects.values_mut() {
+            project.limits.process_starts_per_day = STARTS;
+            project.limits.jobs_waiting = STARTS;
+        }
+        let namespace = &self.fleet.namespace;
+        let management = Management::new(namespace.management())?;
+        let admin = TopologyAdmin::new(namespace.amqp.clone(), management, Topology::standard())?;
+        runfleet_cli::apply::store_bundle(&self.fleet.store, &admin, &bundle).await?;
+        Ok(())
     }
 
     pub(crate) fn relay_url(&self) -> String {
-        self.relay_url.clone()
-    }
-
-    fn start_options() -> Result<ProcessStart> {
-        Ok(ProcessStart {
-            process_info_id: "approve-discount".into(),
-            input: Some(RawValue::from_string(INPUT.into())?),
-            instance_name: None,
-            idempotency_key: None,
-            on_complete: Some(OutcomeJob {
-                job: "discount_decided".into(),
-                payload: Some(RawValue::from_string(r#"{"order": 7}"#.into())?),
-            }),
-        })
+        self.servers.amqp.expose_secret().to_owned()
     }
 
     /// The sizes of the bodies of one real run, for the relay.
     pub(crate) async fn shape(&self) -> Result<Shape> {
         let (workspace, project) = project();
         let jobs = Jobs::take(&self.fleet.broker, workspace.clone(), project.clone(), true);
-        let options = Self::start_options()?;
+        let options = example()?;
         let payload = serde_json::value::to_raw_value(&options)?;
         let request =
             serde_json::to_vec(&Request { operation: Operation::ProcessesStart, payload })?.len();
         let started = self.client.processes().start_with(&options).await?;
-        let run_id: runfleet_domain::RunId = started.instance_id.parse()?;
+        let run_id: RunId = started.instance_id.parse()?;
         let job = jobs.wait(run_id.outcome_job(), Duration::from_secs(30)).await?;
         let ready = OutcomeReady {
             run_id,
@@ -128,12 +167,16 @@ impl Bench {
     }
 
     /// Starts `count` runs with `in_flight` unanswered at any time, and waits for all their jobs.
-    pub(crate) async fn round(&self, count: usize, in_flight: usize) -> Result<Round> {
-        let (workspace, project) = project();
-        let arrivals = Arrivals::take(&self.fleet, workspace, project);
+    pub(crate) async fn round(
+        &self,
+        start: &ProcessStart,
+        count: usize,
+        in_flight: usize,
+    ) -> Result<Round> {
+        let arrivals = Arrivals::take(&self.fleet);
         let first = Instant::now();
-        let (replies, began) = self.start_many(count, in_flight).await?;
-        let arrived = arrivals.all(count).await?;
+        let Started { replies, began, .. } = self.start_many(start, count, in_flight).await?;
+        let arrived = arrivals.all(count, ROUND_BOUND).await?;
         let last = arrived.values().max().copied().context("no job has arrived")?;
         let ends: Vec<_> = arrived
             .iter()
@@ -143,70 +186,53 @@ impl Bench {
         Ok(Round { wall: last.duration_since(first), replies, ends })
     }
 
-    /// Makes the starts; returns how long each answer took and when each start began.
-    async fn start_many(
+    /// Makes the starts, `in_flight` at a time.
+    pub(crate) async fn start_many(
         &self,
+        start: &ProcessStart,
         count: usize,
         in_flight: usize,
-    ) -> Result<(Vec<Duration>, HashMap<JobId, Instant>)> {
+    ) -> Result<Started> {
         let mut callers = JoinSet::new();
         for caller in 0..in_flight {
             let share = count / in_flight + usize::from(caller < count % in_flight);
-            let (client, options) = (self.client.clone(), Self::start_options()?);
+            let (client, options) = (self.client.clone(), start.clone());
             callers.spawn(async move {
                 let mut taken = Vec::with_capacity(share);
                 for _ in 0..share {
                     let start = Instant::now();
                     let started = client.processes().start_with(&options).await?;
                     let answered = start.elapsed();
-                    let run_id: runfleet_domain::RunId = started.instance_id.parse()?;
-                    taken.push((run_id.outcome_job(), start, answered));
+                    let run_id: RunId = started.instance_id.parse()?;
+                    taken.push((run_id, start, answered));
                 }
                 anyhow::Ok(taken)
             });
         }
         let (mut replies, mut began) = (Vec::with_capacity(count), HashMap::with_capacity(count));
+        let mut one = None;
         while let Some(done) = callers.join_next().await {
-            for (job, start, answered) in done?? {
+            for (run_id, start, answered) in done?? {
                 replies.push(answered);
-                began.insert(job, start);
+                began.insert(run_id.outcome_job(), start);
+                one = Some(run_id);
             }
         }
-        Ok((replies, began))
+        Ok(Started { replies, began, one: one.context("nothing was started")? })
     }
 
     /// A round in which the runner stands still until all starts have been answered: what a start takes by itself. The runs
     /// are brought to their end afterwards.
     pub(crate) async fn starts_alone(&mut self, count: usize, in_flight: usize) -> Result<Round> {
         self.fleet.pause("process-runner")?;
-        let (workspace, project) = project();
-        let arrivals = Arrivals::take(&self.fleet, workspace, project);
+        let arrivals = Arrivals::take(&self.fleet);
         let first = Instant::now();
-        let started = self.start_many(count, in_flight).await;
+        let started = self.start_many(&example()?, count, in_flight).await;
         let wall = first.elapsed();
         self.fleet.resume("process-runner")?;
-        let (replies, _) = started?;
-        arrivals.all(count).await?;
+        let replies = started?.replies;
+        arrivals.all(count, ROUND_BOUND).await?;
         Ok(Round { wall, replies, ends: Vec::new() })
-    }
-
-    /// Ledger round trips so far that were made for runs.
-    pub(crate) async fn round_trips(&self) -> Result<f64> {
-        let mut sum = 0.0;
-        for worker in WORKERS {
-            for line in self.fleet.metrics(worker).await?.lines() {
-                let counted = line.starts_with("runfleet_store_round_trips_total{")
-                    && !IDLE.iter().any(|idle| line.contains(&format!("\"{idle}\"")));
-                if counted {
-                    sum += line
-                        .rsplit(' ')
-                        .next()
-                        .and_then(|value| value.parse::<f64>().ok())
-                        .unwrap_or(0.0);
-                }
-            }
-        }
-        Ok(sum)
     }
 
     pub(crate) async fn stop(self) -> Result<()> {
@@ -215,23 +241,18 @@ impl Bench {
 }
 
 /// When each job arrived.
-struct Arrivals {
+pub(super) struct Arrivals {
     at: Arc<Mutex<HashMap<JobId, Instant>>>,
     stop: tokio_util::sync::CancellationToken,
 }
 
 impl Arrivals {
-    fn take(
-        fleet: &Fleet,
-        workspace: runfleet_domain::Name,
-        project: runfleet_domain::Name,
-    ) -> Self {
-        use runfleet_broker::{ConsumerConfig, Inbound, LaneConfig, Route, Verdict};
-        use runfleet_worker::inbox::JobInbox;
+    pub(super) fn take(fleet: &Fleet) -> Self {
+        let (workspace, project) = project();
         let at: Arc<Mutex<HashMap<JobId, Instant>>> = Arc::default();
         let stop = tokio_util::sync::CancellationToken::new();
         let queue = Route::Job { workspace, project }.queue().into_owned();
-        let lane = LaneConfig::new(queue, runfleet_domain::Lane::Interactive, 256);
+        let lane = LaneConfig::new(queue, Lane::Interactive, 256);
         let consumer = fleet.broker.consumer(ConsumerConfig::new(vec![lane]));
         let (map, shutdown) = (Arc::clone(&at), stop.clone());
         tokio::spawn(async move {
@@ -248,7 +269,11 @@ impl Arrivals {
     }
 
     /// Waits until `count` different jobs have arrived.
-    async fn all(self, count: usize) -> Result<HashMap<JobId, Instant>> {
+    pub(super) async fn all(
+        self,
+        count: usize,
+        bound: Duration,
+    ) -> Result<HashMap<JobId, Instant>> {
         let began = Instant::now();
         loop {
             let arrived = self.at.lock().unwrap_or_else(PoisonError::into_inner).len();
@@ -256,10 +281,7 @@ impl Arrivals {
                 self.stop.cancel();
                 return Ok(self.at.lock().unwrap_or_else(PoisonError::into_inner).clone());
             }
-            ensure!(
-                began.elapsed() < Duration::from_mins(2),
-                "{arrived} of {count} outcomes have arrived"
-            );
+            ensure!(began.elapsed() < bound, "{arrived} of {count} outcomes have arrived");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

@@ -1,24 +1,63 @@
-//! The benchmark: a fleet and a bare relay through the same RabbitMQ, in one run.
+//! The benchmark: a fleet and a bare relay through the same RabbitMQ, in one run, and runs of other shapes through the same
+//! fleet.
 
 mod fleet;
 mod relay;
 mod report;
+mod usage;
+mod waiting;
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use fleet::Bench;
 pub use report::{Measure, Report};
+
+/// What is measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The example Process, which goes straight to its end, beside the bare relay.
+    Straight,
+    /// Ten script tasks, one after the other.
+    Scripts,
+    /// A parallel gateway into ten script tasks, and a join.
+    Parallel,
+    /// Runs that wait for one date.
+    Timers,
+}
+
+impl Part {
+    /// All parts, in the order in which they are measured.
+    pub const ALL: [Self; 4] = [Self::Straight, Self::Scripts, Self::Parallel, Self::Timers];
+
+    /// Its name at the command line and in the report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Straight => "straight",
+            Self::Scripts => "scripts",
+            Self::Parallel => "parallel",
+            Self::Timers => "timers",
+        }
+    }
+
+    /// The part of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|part| part.name() == name)
+    }
+}
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Runs, and chains of the relay, in one round.
+    /// Runs, and chains of the relay, in one round. Runs of scripts are half as many; as many wait for a timer, once.
     pub count: usize,
     /// Requests that wait for their answer at any time.
     pub in_flight: usize,
     /// Rounds of each kind, taken in turns.
     pub rounds: usize,
+    /// The only part to measure; all if absent.
+    pub only: Option<Part>,
 }
 
 /// Runs everything and returns what was measured. Progress goes to `tell`.
@@ -27,34 +66,81 @@ pub async fn run(plan: Plan, tell: impl Fn(&str)) -> Result<Report> {
     let servers = crate::OwnServers::start()?;
     let addresses = servers.addresses()?;
     tell("starting five workers (release build)");
-    let mut bench = fleet::Bench::start(addresses).await?;
+    let mut bench = Bench::start(addresses).await?;
+    let warm = fleet::example()?;
+    bench.round(&warm, plan.count / 10, plan.in_flight).await.context("warming up")?;
+    let mut report = Report::new(plan);
+    for part in Part::ALL.into_iter().filter(|part| plan.only.is_none_or(|only| only == *part)) {
+        match part {
+            Part::Straight => straight(&mut bench, plan, &mut report, &tell).await?,
+            Part::Scripts => shape(&bench, part, "bench-scripts", plan, &mut report, &tell).await?,
+            Part::Parallel => {
+                shape(&bench, part, "bench-parallel", plan, &mut report, &tell).await?;
+            }
+            Part::Timers => {
+                tell(&format!("{} runs begin to wait for one date", plan.count));
+                let waiting = bench.waiting(plan.count, plan.in_flight).await?;
+                report.add(part, report::waiting(&waiting));
+            }
+        }
+    }
+    bench.stop().await?;
+    Ok(report)
+}
+
+async fn straight(
+    bench: &mut Bench,
+    plan: Plan,
+    report: &mut Report,
+    tell: &impl Fn(&str),
+) -> Result<()> {
     let shape = bench.shape().await?;
     tell(&format!("bodies in bytes: {shape:?}"));
-    let url = bench.relay_url();
-    bench.round(plan.count / 10, plan.in_flight).await.context("warming up")?;
+    let (url, start) = (bench.relay_url(), fleet::example()?);
     relay::run(&url, &shape, plan.count / 10, plan.in_flight)
         .await
         .context("warming up the relay")?;
-
-    let mut report = Report::new(plan);
     for round in 1..=plan.rounds {
-        let trips = bench.round_trips().await?;
-        let fleet = bench.round(plan.count, plan.in_flight).await?;
-        let per_run = (bench.round_trips().await? - trips) / count(plan.count);
+        let before = bench.counts().await?;
+        let fleet = bench.round(&start, plan.count, plan.in_flight).await?;
+        let used = bench.counts().await?.since(&before, count(plan.count));
         let bare = relay::run(&url, &shape, plan.count, plan.in_flight).await?;
         let echo_shape = relay::Shape { hops: Vec::new(), ..shape.clone() };
         let echo = relay::run(&url, &echo_shape, plan.count, plan.in_flight).await?;
         let alone = bench.starts_alone(plan.count, plan.in_flight).await?;
         tell(&format!(
-            "round {round}: {:.0} runs/s, {:.0} relays/s, {:.0} bare requests/s, {per_run:.2} Redis round trips a run",
+            "round {round}: {:.0} runs/s, {:.0} relays/s, {:.0} bare requests/s, {:.2} Redis round trips a run",
             rate(plan.count, fleet.wall),
             rate(plan.count, bare.wall),
             rate(plan.count, echo.wall),
+            used.all_trips(),
         ));
-        report.add(&report::Rounds { fleet, relay: bare, alone, echo }, per_run);
+        let rounds = report::Rounds { fleet, relay: bare, alone, echo };
+        report.add(Part::Straight, report::straight(plan.count, &rounds, &used));
     }
-    bench.stop().await?;
-    Ok(report)
+    Ok(())
+}
+
+/// Rounds of a Process that needs nobody else.
+async fn shape(
+    bench: &Bench,
+    part: Part,
+    process: &str,
+    plan: Plan,
+    report: &mut Report,
+    tell: &impl Fn(&str),
+) -> Result<()> {
+    let runs = plan.count / 2;
+    let start = fleet::start_of(process, r#"{"amount": 120}"#)?;
+    bench.round(&start, runs / 10, plan.in_flight).await.context("warming up")?;
+    for round in 1..=plan.rounds {
+        let before = bench.counts().await?;
+        let taken = bench.round(&start, runs, plan.in_flight).await?;
+        let used = bench.counts().await?.since(&before, count(runs));
+        tell(&format!("{}, round {round}: {:.0} runs/s", part.name(), rate(runs, taken.wall)));
+        report.add(part, report::shape(runs, &taken, &used));
+    }
+    Ok(())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a benchmark are far below 2^52")]

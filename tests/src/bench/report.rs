@@ -6,13 +6,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::relay::Round;
-use super::{Plan, rate};
+use super::usage::Counts;
+use super::waiting::Waiting;
+use super::{Part, Plan, count, rate};
 
 /// One figure, and the relay's beside it.
 #[derive(Debug, Clone)]
 pub struct Measure {
     /// What it is.
-    pub name: &'static str,
+    pub name: String,
     /// The fleet's figure.
     pub value: f64,
     /// Its unit.
@@ -24,7 +26,7 @@ pub struct Measure {
 /// All rounds of one benchmark.
 pub struct Report {
     plan: Plan,
-    rounds: Vec<Vec<Measure>>,
+    parts: Vec<(Part, Vec<Vec<Measure>>)>,
 }
 
 /// What one turn has measured.
@@ -53,85 +55,159 @@ fn percentile(values: &[Duration], share: f64) -> f64 {
     sorted.get(index).map_or(0.0, Duration::as_secs_f64) * 1_000.0
 }
 
+fn p50(values: &[Duration]) -> f64 {
+    percentile(values, 0.5)
+}
+
+fn p99(values: &[Duration]) -> f64 {
+    percentile(values, 0.99)
+}
+
+fn measure(name: &str, value: f64, unit: &'static str) -> Measure {
+    Measure { name: name.to_owned(), value, unit, relay: None }
+}
+
+fn beside(name: &str, value: f64, unit: &'static str, relay: f64) -> Measure {
+    Measure { relay: Some(relay), ..measure(name, value, unit) }
+}
+
+/// One round of the example beside the relay.
+pub(crate) fn straight(n: usize, rounds: &Rounds, used: &Counts) -> Vec<Measure> {
+    let Rounds { fleet, relay, alone, echo } = rounds;
+    let (runs, relays) = (rate(n, fleet.wall), rate(n, relay.wall));
+    let (whole, bare) = (p50(&fleet.replies) / p50(&relay.replies), p50(&echo.replies));
+    vec![
+        beside("throughput", runs, "runs/s", relays),
+        beside("start p50", p50(&fleet.replies), "ms", p50(&relay.replies)),
+        beside("start p99", p99(&fleet.replies), "ms", p99(&relay.replies)),
+        beside("start to outcome p50", p50(&fleet.ends), "ms", p50(&relay.ends)),
+        beside("start to outcome p99", p99(&fleet.ends), "ms", p99(&relay.ends)),
+        beside("starts alone", rate(n, alone.wall), "starts/s", rate(n, echo.wall)),
+        beside("start alone p50", p50(&alone.replies), "ms", bare),
+        beside("start alone p99", p99(&alone.replies), "ms", p99(&echo.replies)),
+        measure("start p50 over the relay's", whole, "times"),
+        measure("start alone p50 over bare", p50(&alone.replies) / bare, "times"),
+        measure("redis round trips a run", used.all_trips(), "trips"),
+        measure("messages a run", used.all_messages(), "messages"),
+        measure("ratio", runs / relays, "runs per relay"),
+    ]
+}
+
+/// One round of runs that need nobody else.
+pub(crate) fn shape(n: usize, round: &Round, used: &Counts) -> Vec<Measure> {
+    vec![
+        measure("throughput", rate(n, round.wall), "runs/s"),
+        measure("start to outcome p50", p50(&round.ends), "ms"),
+        measure("start to outcome p99", p99(&round.ends), "ms"),
+        measure("redis round trips a run", used.all_trips(), "trips"),
+        measure("messages a run", used.all_messages(), "messages"),
+    ]
+}
+
+/// Runs that waited, with what each round trip and message was for.
+pub(crate) fn waiting(waiting: &Waiting) -> Vec<Measure> {
+    let Waiting { runs, before, during, keys, to_wait, to_end, late, .. } = waiting;
+    let each = |now: f64, then: f64| (now - then) / count(*runs);
+    let mut measures = vec![
+        measure("start until waiting", rate(*runs, waiting.began), "runs/s"),
+        measure("redis memory a waiting run", each(during.redis, before.redis), "bytes"),
+        measure("  of it keys with its id", keys.0, "bytes"),
+        measure("  number of these keys", count(keys.1), "keys"),
+        measure("runner memory a waiting run", each(during.runner, before.runner), "bytes"),
+        measure("resume rate", rate(*runs, waiting.resumed), "runs/s"),
+        measure("due to outcome p50", p50(late), "ms"),
+        measure("due to last outcome", percentile(late, 1.0), "ms"),
+    ];
+    for (half, used) in [("start until waiting", to_wait), ("due to outcome", to_end)] {
+        measures.push(measure(&format!("{half}: redis"), used.all_trips(), "trips"));
+        measures.extend(details(&used.trips, "trips"));
+        measures.push(measure(&format!("{half}: messages"), used.all_messages(), "messages"));
+        measures.extend(details(&used.messages, "messages"));
+    }
+    measures
+}
+
+/// What happens once in a hundred runs or more often.
+fn details<'a>(
+    used: &'a std::collections::BTreeMap<String, f64>,
+    unit: &'static str,
+) -> impl Iterator<Item = Measure> + 'a {
+    let often = used.iter().filter(|(_, value)| **value >= 0.01);
+    often.map(move |(name, value)| measure(&format!("  {name}"), *value, unit))
+}
+
+/// The median of each measure over the rounds of a part.
+fn medians(rounds: &[Vec<Measure>]) -> Vec<Measure> {
+    let Some(first) = rounds.first() else { return Vec::new() };
+    let median = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(0.0)
+    };
+    first
+        .iter()
+        .enumerate()
+        .map(|(index, one)| {
+            let all: Vec<&Measure> = rounds.iter().filter_map(|round| round.get(index)).collect();
+            Measure {
+                value: median(all.iter().map(|measure| measure.value).collect()),
+                relay: one
+                    .relay
+                    .map(|_| median(all.iter().filter_map(|measure| measure.relay).collect())),
+                ..one.clone()
+            }
+        })
+        .collect()
+}
+
 impl Report {
     pub(crate) fn new(plan: Plan) -> Self {
-        Self { plan, rounds: Vec::new() }
+        Self { plan, parts: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, rounds: &Rounds, round_trips: f64) {
-        let Rounds { fleet, relay, alone, echo } = rounds;
-        let n = self.plan.count;
-        let (runs, relays) = (rate(n, fleet.wall), rate(n, relay.wall));
-        let p50 = |values: &[Duration]| percentile(values, 0.5);
-        let p99 = |values: &[Duration]| percentile(values, 0.99);
-        let measure = |name, value, unit, relay| Measure { name, value, unit, relay };
-        self.rounds.push(vec![
-            measure("throughput", runs, "runs/s", Some(relays)),
-            measure("start p50", p50(&fleet.replies), "ms", Some(p50(&relay.replies))),
-            measure("start p99", p99(&fleet.replies), "ms", Some(p99(&relay.replies))),
-            measure("start to outcome p50", p50(&fleet.ends), "ms", Some(p50(&relay.ends))),
-            measure("start to outcome p99", p99(&fleet.ends), "ms", Some(p99(&relay.ends))),
-            measure("starts alone", rate(n, alone.wall), "starts/s", Some(rate(n, echo.wall))),
-            measure("start alone p50", p50(&alone.replies), "ms", Some(p50(&echo.replies))),
-            measure("start alone p99", p99(&alone.replies), "ms", Some(p99(&echo.replies))),
-            measure(
-                "start p50 over the relay's",
-                p50(&fleet.replies) / p50(&relay.replies),
-                "times",
-                None,
-            ),
-            measure(
-                "start alone p50 over bare",
-                p50(&alone.replies) / p50(&echo.replies),
-                "times",
-                None,
-            ),
-            measure("redis round trips a run", round_trips, "trips", None),
-            measure("ratio", runs / relays, "runs per relay", None),
-        ]);
-    }
-
-    /// The median of each measure over the rounds.
-    pub fn medians(&self) -> Vec<Measure> {
-        let Some(first) = self.rounds.first() else { return Vec::new() };
-        let median = |mut values: Vec<f64>| {
-            values.sort_by(f64::total_cmp);
-            values.get(values.len() / 2).copied().unwrap_or(0.0)
-        };
-        (0..first.len())
-            .map(|index| {
-                let all: Vec<&Measure> = self.rounds.iter().map(|round| &round[index]).collect();
-                Measure {
-                    value: median(all.iter().map(|measure| measure.value).collect()),
-                    relay: first[index]
-                        .relay
-                        .map(|_| median(all.iter().filter_map(|measure| measure.relay).collect())),
-                    ..first[index].clone()
-                }
-            })
-            .collect()
+    /// Takes the measures of one round of a part.
+    pub(crate) fn add(&mut self, part: Part, round: Vec<Measure>) {
+        match self.parts.iter_mut().find(|(known, _)| *known == part) {
+            Some((_, rounds)) => rounds.push(round),
+            None => self.parts.push((part, vec![round])),
+        }
     }
 
     /// One object per measurement.
     pub fn json(&self) -> Value {
-        let measures = self.medians();
-        let object = |m: &Measure| json!({"name": m.name, "value": m.value, "unit": m.unit, "relay": m.relay});
-        Value::Array(measures.iter().map(object).collect())
+        let mut all = Vec::new();
+        for (part, rounds) in &self.parts {
+            let mut half = String::new();
+            for m in medians(rounds) {
+                // What is set in belongs to what is above it.
+                let inner = m.name.strip_prefix("  ").map(|inner| format!("{half}: {inner}"));
+                let name = inner.unwrap_or_else(|| m.name.clone());
+                if !m.name.starts_with("  ") {
+                    half.clone_from(&m.name);
+                }
+                all.push(json!({"part": part.name(), "name": name, "value": m.value, "unit": m.unit, "relay": m.relay}));
+            }
+        }
+        Value::Array(all)
     }
 
-    /// A table, the ratio last.
+    /// A table, part by part.
     pub fn table(&self) -> String {
+        let Plan { count, in_flight, rounds, .. } = self.plan;
         let mut text = format!(
-            "{} runs a round, {} requests in flight, median of {} rounds\n\n{:<34}{:>12}{:>12}\n",
-            self.plan.count, self.plan.in_flight, self.plan.rounds, "", "fleet", "relay"
+            "{count} runs a round ({} of scripts, {count} that wait, once), {in_flight} requests in flight, median of {rounds} rounds\n",
+            count / 2
         );
-        for measure in self.medians() {
-            let relay = measure.relay.map_or_else(String::new, |value| format!("{value:.2}"));
-            let _ = writeln!(
-                text,
-                "{:<34}{:>12.2}{relay:>12}  {}",
-                measure.name, measure.value, measure.unit
-            );
+        for (part, rounds) in &self.parts {
+            let relay = if *part == Part::Straight { "relay" } else { "" };
+            let _ = writeln!(text, "\n{:<34}{:>12}{relay:>12}", part.name(), "fleet");
+            for measure in medians(rounds) {
+                let relay = measure.relay.map_or_else(String::new, |value| format!("{value:.2}"));
+                let _ = writeln!(
+                    text,
+                    "{:<34}{:>12.2}{relay:>12}  {}",
+                    measure.name, measure.value, measure.unit
+                );
+            }
         }
         text
     }

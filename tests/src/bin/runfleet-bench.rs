@@ -1,4 +1,5 @@
-//! `make bench`: runs/s of a fleet beside a bare relay through the same RabbitMQ, in one run.
+//! `make bench`: runs/s of a fleet beside a bare relay through the same RabbitMQ, other shapes of runs, and what runs cost that
+//! wait, in one run.
 
 #![recursion_limit = "256"]
 
@@ -6,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use runfleet_tests::bench::{self, Plan};
+use runfleet_tests::bench::{self, Part, Plan};
 
 const DIR: &str = "target/bench";
 
@@ -15,8 +16,10 @@ fn main() -> ExitCode {
     let plan = match plan() {
         Ok(plan) => plan,
         Err(error) => {
+            let parts = Part::ALL.map(Part::name).join(" | ");
             eprintln!(
-                "runfleet-bench: {error:#}\nusage: runfleet-bench [RUNS [IN_FLIGHT [ROUNDS]]]"
+                "runfleet-bench: {error:#}\n\
+                 usage: runfleet-bench [--only {parts}] [RUNS [IN_FLIGHT [ROUNDS]]]"
             );
             return ExitCode::from(64);
         }
@@ -34,10 +37,16 @@ fn main() -> ExitCode {
 }
 
 fn plan() -> Result<Plan> {
-    let mut numbers =
-        std::env::args().skip(1).map(|text| text.parse::<usize>().context("not a number"));
+    let mut words = std::env::args().skip(1).peekable();
+    let mut only = None;
+    if words.next_if(|word| word == "--only").is_some() {
+        let name = words.next().context("--only wants the name of a part")?;
+        only = Some(Part::named(&name).context("there is no such part")?);
+    }
+    let mut numbers = words.map(|text| text.parse::<usize>().context("not a number"));
     let mut next = |default| numbers.next().unwrap_or(Ok(default));
-    let plan = Plan { count: next(10_000)?, in_flight: next(64)?, rounds: next(3)? };
+    let (count, in_flight, rounds) = (next(10_000)?, next(64)?, next(3)?);
+    let plan = Plan { count, in_flight, rounds, only };
     anyhow::ensure!((100..=1_000_000).contains(&plan.count), "RUNS must be 100 to 1000000");
     anyhow::ensure!((1..=1_000).contains(&plan.in_flight), "IN_FLIGHT must be 1 to 1000");
     anyhow::ensure!((1..=100).contains(&plan.rounds), "ROUNDS must be 1 to 100");
