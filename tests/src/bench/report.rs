@@ -76,7 +76,7 @@ pub(crate) fn straight(n: usize, rounds: &Rounds, used: &Counts) -> Vec<Measure>
     let Rounds { fleet, relay, alone, echo } = rounds;
     let (runs, relays) = (rate(n, fleet.wall), rate(n, relay.wall));
     let (whole, bare) = (p50(&fleet.replies) / p50(&relay.replies), p50(&echo.replies));
-    vec![
+    let mut measures = vec![
         beside("throughput", runs, "runs/s", relays),
         beside("start p50", p50(&fleet.replies), "ms", p50(&relay.replies)),
         beside("start p99", p99(&fleet.replies), "ms", p99(&relay.replies)),
@@ -90,18 +90,34 @@ pub(crate) fn straight(n: usize, rounds: &Rounds, used: &Counts) -> Vec<Measure>
         measure("redis round trips a run", used.all_trips(), "trips"),
         measure("messages a run", used.all_messages(), "messages"),
         measure("ratio", runs / relays, "runs per relay"),
-    ]
+    ];
+    measures.extend(processor("processor time a run", used));
+    measures
+}
+
+/// Processor time of each worker.
+fn processor(name: &str, used: &Counts) -> Vec<Measure> {
+    let mut measures = vec![measure(name, used.processor.values().sum(), "µs")];
+    measures.extend(used.processor.iter().map(|(name, value)| inner(name, *value, "µs")));
+    measures
+}
+
+/// A part of the measure before it.
+fn inner(name: &str, value: f64, unit: &'static str) -> Measure {
+    measure(&format!("  {name}"), value, unit)
 }
 
 /// One round of runs that need nobody else.
 pub(crate) fn shape(n: usize, round: &Round, used: &Counts) -> Vec<Measure> {
-    vec![
+    let mut measures = vec![
         measure("throughput", rate(n, round.wall), "runs/s"),
         measure("start to outcome p50", p50(&round.ends), "ms"),
         measure("start to outcome p99", p99(&round.ends), "ms"),
         measure("redis round trips a run", used.all_trips(), "trips"),
         measure("messages a run", used.all_messages(), "messages"),
-    ]
+    ];
+    measures.extend(processor("processor time a run", used));
+    measures
 }
 
 /// Runs that waited, with what each round trip and message was for.
@@ -111,8 +127,8 @@ pub(crate) fn waiting(waiting: &Waiting) -> Vec<Measure> {
     let mut measures = vec![
         measure("start until waiting", rate(*runs, waiting.began), "runs/s"),
         measure("redis memory a waiting run", each(during.redis, before.redis), "bytes"),
-        measure("  of it keys with its id", keys.0, "bytes"),
-        measure("  number of these keys", count(keys.1), "keys"),
+        inner("keys with its id", keys.0, "bytes"),
+        inner("number of these keys", count(keys.1), "keys"),
         measure("runner memory a waiting run", each(during.runner, before.runner), "bytes"),
         measure("resume rate", rate(*runs, waiting.resumed), "runs/s"),
         measure("due to outcome p50", p50(late), "ms"),
@@ -123,6 +139,7 @@ pub(crate) fn waiting(waiting: &Waiting) -> Vec<Measure> {
         measures.extend(details(&used.trips, "trips"));
         measures.push(measure(&format!("{half}: messages"), used.all_messages(), "messages"));
         measures.extend(details(&used.messages, "messages"));
+        measures.extend(processor(&format!("{half}: processor time"), used));
     }
     measures
 }
@@ -133,7 +150,7 @@ fn details<'a>(
     unit: &'static str,
 ) -> impl Iterator<Item = Measure> + 'a {
     let often = used.iter().filter(|(_, value)| **value >= 0.01);
-    often.map(move |(name, value)| measure(&format!("  {name}"), *value, unit))
+    often.map(move |(name, value)| inner(name, *value, unit))
 }
 
 /// The median of each measure over the rounds of a part.

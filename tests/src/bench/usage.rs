@@ -1,4 +1,5 @@
-//! What a fleet has used so far: round trips and messages by its own metrics, memory by those and by Redis. Only counts.
+//! What a fleet has used so far: round trips and messages by its own metrics, memory by those and by Redis, processor time by
+//! the kernel. Only counts.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,13 +20,15 @@ const WORKERS: [&str; 3] = ["start-intake", "process-runner", "completion-dispat
 /// Longest answer of Redis that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Redis round trips and confirmed messages, by what they were for.
+/// Round trips to Redis and confirmed messages, by what they were for, and processor time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
     /// By operation of the ledger.
     pub(crate) trips: BTreeMap<String, f64>,
     /// By where they went. Answers to clients are not counted by the workers.
     pub(crate) messages: BTreeMap<String, f64>,
+    /// Microseconds by worker. Unlike times on the clock, they change little when other programs use the machine.
+    pub(crate) processor: BTreeMap<String, f64>,
 }
 
 impl Counts {
@@ -40,6 +43,7 @@ impl Counts {
         Self {
             trips: part(&self.trips, &before.trips),
             messages: part(&self.messages, &before.messages),
+            processor: part(&self.processor, &before.processor),
         }
     }
 
@@ -68,6 +72,7 @@ impl Bench {
     pub(crate) async fn counts(&self) -> Result<Counts> {
         let mut counts = Counts::default();
         for worker in WORKERS {
+            counts.processor.insert(worker.to_owned(), processor_micros(worker)?);
             for line in self.fleet.metrics(worker).await?.lines() {
                 let Some((series, value)) = line.rsplit_once(' ') else { continue };
                 let Ok(value) = value.parse::<f64>() else { continue };
@@ -119,6 +124,23 @@ impl Bench {
         }
         Ok((bytes, keys.len()))
     }
+}
+
+/// Processor time of a worker that this process has started. The kernel counts in hundredths of a second.
+fn processor_micros(worker: &str) -> Result<f64> {
+    let this = std::process::id().to_string();
+    let name: String = format!("runfleet-{worker}").chars().take(15).collect();
+    for entry in std::fs::read_dir("/proc").context("looking at processes")? {
+        // A process may end while it is looked at.
+        let Ok(stat) = std::fs::read_to_string(entry?.path().join("stat")) else { continue };
+        let Some((front, back)) = stat.rsplit_once(')') else { continue };
+        let fields: Vec<&str> = back.split_whitespace().collect();
+        if front.ends_with(&format!("({name}")) && fields.get(1) == Some(&this.as_str()) {
+            let [user, system] = [11, 12].map(|index| fields.get(index).copied().unwrap_or("0"));
+            return Ok((user.parse::<f64>()? + system.parse::<f64>()?) * 10_000.0);
+        }
+    }
+    bail!("{worker} does not run")
 }
 
 /// The value of a label in a series whose name begins with `name`.
