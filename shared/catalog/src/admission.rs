@@ -79,20 +79,26 @@ impl Snapshot {
     }
 
     /// A person who starts something. Somebody whom the workspace does not know has nothing.
-    pub fn person_facts(&self, person: &Name, wish: &Wish<'_>) -> PersonFacts {
-        let Some(person) = self.person(person) else {
+    pub fn person_facts(&self, id: &Name, wish: &Wish<'_>) -> PersonFacts {
+        let Some(person) = self.person(id) else {
             return PersonFacts { active: false, account: false, may_start: false, ai_seat: false };
         };
-        let grant = match wish.agent {
-            None => &person.may_start_processes,
-            Some(_) => &person.may_use_agents,
+        let may_start = match wish.agent {
+            None => person.may_start_processes.covers(wish.target),
+            Some(_) => self.may_use(id, person, wish.target),
         };
         PersonFacts {
             active: person.active,
             account: person.account,
-            may_start: grant.covers(wish.target),
+            may_start,
             ai_seat: person.ai_seat,
         }
+    }
+
+    /// A person may use an agent when the person may and the agent lets them.
+    fn may_use(&self, id: &Name, person: &Person, agent: &Name) -> bool {
+        person.may_use_agents.covers(agent)
+            && self.agent(agent).is_none_or(|agent| agent.spec.users.covers(id))
     }
 
     /// What the workspace has paid for.
@@ -113,7 +119,7 @@ impl Snapshot {
         RecipientFacts {
             delivery: self.workspace.delivery,
             exists: found.is_some(),
-            may_use: found.is_some_and(|person| person.may_use_agents.covers(agent)),
+            may_use: found.is_some_and(|found| self.may_use(person, found, agent)),
             ai_seat: found.is_some_and(|person| person.ai_seat),
         }
     }

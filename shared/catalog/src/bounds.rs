@@ -85,3 +85,75 @@ pub(crate) const STARTS_PER_EXECUTION: RangeInclusive<u32> = 1..=10_000;
 
 /// What a project may set for job runs that wait or run. Each is a member of one set, so the set stays bounded.
 pub(crate) const JOBS_WAITING: RangeInclusive<u32> = 1..=1_000_000;
+
+/// What an agent is told first, and the guide of a skill, in bytes.
+pub(crate) const PROMPT_BYTES_MAX: usize = 16_384;
+
+/// What the model reads about a tool, in bytes.
+pub(crate) const TOOL_DESCRIPTION_BYTES_MAX: usize = 8_192;
+
+/// Schema of the arguments of a tool, in bytes of its JSON text.
+pub(crate) const TOOL_SCHEMA_BYTES_MAX: usize = 16_384;
+
+/// Tools that one agent names.
+pub(crate) const AGENT_TOOLS_MAX: usize = 64;
+
+/// Skills that one agent names, and tools that one skill names.
+pub(crate) const AGENT_SKILLS_MAX: usize = 32;
+
+/// MCP servers that one agent names.
+pub(crate) const AGENT_SERVERS_MAX: usize = 8;
+
+/// Answers of the model in one run.
+pub(crate) const TURNS: RangeInclusive<u32> = 1..=100;
+
+/// Tokens of one run, or of one answer.
+pub(crate) const TOKENS: RangeInclusive<u32> = 1..=100_000_000;
+
+/// Tool calls of one run.
+pub(crate) const TOOL_CALLS: RangeInclusive<u32> = 0..=1_000;
+
+/// Bytes of tool results of one run.
+pub(crate) const TOOL_BYTES: RangeInclusive<u32> = 1_024..=67_108_864;
+
+/// Tool calls of one answer that run at a time.
+pub(crate) const PARALLEL: RangeInclusive<u32> = 1..=16;
+
+/// Longest time of a run, in seconds.
+pub(crate) const RUN_SECONDS: RangeInclusive<u32> = 10..=1_800;
+
+/// Longest time of one call of a model, a tool or a service, in seconds.
+pub(crate) const CALL_SECONDS: RangeInclusive<u32> = 1..=600;
+
+/// One call of a tool that does not say, in seconds.
+pub(crate) const CALL_SECONDS_DEFAULT: u32 = 60;
+
+/// Patterns of one direction.
+pub(crate) const PATTERNS_MAX: usize = 32;
+
+/// One pattern or topic, in characters.
+pub(crate) const PATTERN_CHARS_MAX: usize = 500;
+
+/// A compiled pattern, in bytes of memory.
+pub(crate) const PATTERN_MEMORY_MAX: usize = 1_048_576;
+
+/// Topics of one direction.
+pub(crate) const TOPICS_MAX: usize = 16;
+
+/// What a guardrail may set for characters.
+pub(crate) const GUARD_CHARS: RangeInclusive<u32> = 1..=1_000_000;
+
+/// Header fields, arguments and variables of one tool or server.
+pub(crate) const HEADERS_MAX: usize = 32;
+
+/// A header field, an address, a command, an argument or a place of a secret, in bytes.
+pub(crate) const LINE_BYTES_MAX: usize = 2_048;
+
+/// Models of one provider, and tools that an MCP server's document names.
+pub(crate) const LISTED_MAX: usize = 128;
+
+/// Records that a document writes down.
+pub(crate) const DOCUMENT_RECORDS_MAX: usize = 200;
+
+/// One record that a document writes down, in bytes of its JSON text.
+pub(crate) const DOCUMENT_RECORD_BYTES_MAX: usize = 16_384;

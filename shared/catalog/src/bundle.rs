@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use runfleet_domain::Name;
 
-use crate::model::{AgentDefinition, Person, ProcessState, Project, Workspace};
+use crate::agent::AgentDefinition;
+use crate::mistake::Mistakes;
+use crate::model::{Person, ProcessState, Project, Workspace};
 use crate::summary::ProcessSummary;
+use crate::tool::{McpServer, ModelProvider, RecordSource, SkillDefinition, ToolDefinition};
 
 /// What one apply brings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,18 @@ pub struct Bundle {
     pub processes: BTreeMap<Name, BundleProcess>,
     /// Agents by name; their version is not counted yet.
     pub agents: BTreeMap<Name, AgentDefinition>,
+    /// Tools by name.
+    pub tools: BTreeMap<Name, ToolDefinition>,
+    /// Skills by name.
+    pub skills: BTreeMap<Name, SkillDefinition>,
+    /// MCP servers by name.
+    pub mcp_servers: BTreeMap<Name, McpServer>,
+    /// Providers of models by name.
+    pub providers: BTreeMap<Name, ModelProvider>,
+    /// Sources of records by name.
+    pub record_sources: BTreeMap<Name, RecordSource>,
+    /// What is wrong with tools in `tools` directories: each such tool is left out, and the others stay.
+    pub left_out: Mistakes,
     /// Projects whose policy is not approved: it has no effect.
     pub unapproved: BTreeSet<Name>,
 }

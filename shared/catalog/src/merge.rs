@@ -1,12 +1,14 @@
 //! How a bundle changes what is declared: documents are added and replaced, and what a bundle does not name stays.
 
+mod agents;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use runfleet_domain::Name;
 
 use crate::approval;
-use crate::bounds::DOCUMENTS_MAX;
+use crate::bounds::{DOCUMENTS_MAX, FILE_BYTES_MAX};
 use crate::bundle::{Bundle, BundleProcess};
 use crate::digest::sha256;
 use crate::model::{ProcessDefinition, Workspace};
@@ -19,6 +21,8 @@ pub struct Merged {
     pub snapshot: Snapshot,
     /// Definitions that did not exist before.
     pub definitions: Vec<Definition>,
+    /// Versions of agents that did not exist before.
+    pub agent_versions: Vec<AgentVersion>,
     /// What the bundle changed.
     pub changes: Changes,
 }
@@ -36,6 +40,19 @@ pub struct Definition {
     pub xml: String,
 }
 
+/// One version of an agent with everything that it names. Never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentVersion {
+    /// The agent.
+    pub agent: Name,
+    /// Its version, from 1.
+    pub version: u32,
+    /// SHA-256 of the text, in lower-case hexadecimal.
+    pub sha256: String,
+    /// The text of an [`AgentBlueprint`](crate::AgentBlueprint), at most 1 MiB.
+    pub json: String,
+}
+
 /// Why a bundle cannot be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
@@ -44,9 +61,12 @@ pub enum MergeError {
     OtherWorkspace,
     /// More would be declared than a workspace may hold.
     #[error(
-        "a workspace may declare at most {DOCUMENTS_MAX} projects, Processes and agents together"
+        "a workspace may declare at most {DOCUMENTS_MAX} projects, Processes, agents and what agents use, together"
     )]
     TooMuch,
+    /// An agent with everything that it names is too large.
+    #[error("an agent with its tools and skills has more than {FILE_BYTES_MAX} bytes")]
+    AgentTooLarge,
     /// A Process or agent has no version left.
     #[error("a Process or agent has reached its last version")]
     NoVersionLeft,
@@ -55,7 +75,7 @@ pub enum MergeError {
 /// What happened to one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// `workspace`, `project`, `process` or `agent`.
+    /// `workspace`, `project`, `process`, `agent`, `tool`, `skill`, `mcp server`, `provider` or `record source`.
     pub kind: &'static str,
     /// The name of the document.
     pub name: Name,
@@ -164,17 +184,21 @@ impl Snapshot {
             changes.add("process", &name, Changed::of(before, &after), Some(after.version));
             snapshot.processes.insert(name, after);
         }
-        for (name, mut agent) in bundle.agents {
-            let before = snapshot.agents.get(&name);
-            let version = before.map_or(0, |before| before.version);
-            agent.version = version;
-            if before != Some(&agent) {
-                agent.version = version.checked_add(1).ok_or(MergeError::NoVersionLeft)?;
-            }
-            changes.add("agent", &name, Changed::of(before, &agent), Some(agent.version));
-            snapshot.agents.insert(name, agent);
-        }
-        let declared = snapshot.projects.len() + snapshot.processes.len() + snapshot.agents.len();
+        merge_into(&mut snapshot.tools, bundle.tools, "tool", &mut changes);
+        merge_into(&mut snapshot.skills, bundle.skills, "skill", &mut changes);
+        merge_into(&mut snapshot.mcp_servers, bundle.mcp_servers, "mcp server", &mut changes);
+        merge_into(&mut snapshot.providers, bundle.providers, "provider", &mut changes);
+        merge_into(
+            &mut snapshot.record_sources,
+            bundle.record_sources,
+            "record source",
+            &mut changes,
+        );
+        let agent_versions = agents::merge(&mut snapshot, bundle.agents, &mut changes)?;
+        let left_out = bundle.left_out;
+        warnings
+            .extend(left_out.list.iter().map(|mistake| format!("a tool is left out: {mistake}")));
+        let declared = snapshot.documents();
         if declared > DOCUMENTS_MAX {
             return Err(MergeError::TooMuch);
         }
@@ -184,7 +208,7 @@ impl Snapshot {
         if !changes.is_empty() {
             snapshot.revision += 1;
         }
-        Ok(Merged { snapshot, definitions, changes })
+        Ok(Merged { snapshot, definitions, agent_versions, changes })
     }
 
     /// What is known about a workspace for which nothing was ever applied.
@@ -201,7 +225,18 @@ impl Snapshot {
             projects: BTreeMap::new(),
             processes: BTreeMap::new(),
             agents: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            skills: BTreeMap::new(),
+            mcp_servers: BTreeMap::new(),
+            providers: BTreeMap::new(),
+            record_sources: BTreeMap::new(),
         }
+    }
+
+    fn documents(&self) -> usize {
+        let used = self.tools.len() + self.skills.len() + self.mcp_servers.len();
+        let reached = self.providers.len() + self.record_sources.len();
+        self.projects.len() + self.processes.len() + self.agents.len() + used + reached
     }
 
     /// Names of Processes, agents and people that something refers to and nobody declared.
@@ -236,7 +271,20 @@ impl Snapshot {
                 check(place, "person", id, self.people.contains_key(id));
             }
         }
+        agents::unknown_names(self, &mut warnings);
         warnings
+    }
+}
+
+fn merge_into<T: PartialEq>(
+    stored: &mut BTreeMap<Name, T>,
+    new: BTreeMap<Name, T>,
+    kind: &'static str,
+    changes: &mut Changes,
+) {
+    for (name, document) in new {
+        changes.add(kind, &name, Changed::of(stored.get(&name), &document), None);
+        stored.insert(name, document);
     }
 }
 

@@ -99,6 +99,13 @@ impl Collector {
         });
     }
 
+    /// What was collected, by file as they came and by line within a file.
+    pub(crate) fn into_mistakes(self) -> Mistakes {
+        let mut mistakes = self.0.into_inner();
+        mistakes.sort();
+        mistakes
+    }
+
     /// `value` if nothing was wrong; else the mistakes, by file as they came and by line within a file.
     pub(crate) fn finish<T>(self, value: Option<T>) -> Result<T, Mistakes> {
         let mut mistakes = self.0.into_inner();

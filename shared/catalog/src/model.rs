@@ -270,30 +270,6 @@ impl Limits {
     }
 }
 
-/// An agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentDefinition {
-    /// A name for people, 1 to 250 characters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub display_name: Option<String>,
-    /// What it is for, 1 to 2,000 characters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Whether it can be started.
-    pub state: ProcessState,
-    /// Counts the definitions that were applied and differed, from 1.
-    pub version: u32,
-    /// The model, as the price table names it.
-    pub model: String,
-    /// Credits that the agent may use in all; none means no limit of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub credit_limit: Option<u32>,
-    /// The person as whom it acts when nobody started it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runs_as: Option<Name>,
-}
-
 /// A Process and its newest version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -320,13 +296,6 @@ impl ProcessDefinition {
     /// Checks the input of a start; see [`ProcessSummary::check_input`].
     pub fn check_input(&self, input: &Map<String, Value>) -> Result<(), InputProblem> {
         self.summary.check_input(input)
-    }
-}
-
-impl AgentDefinition {
-    /// Whether it can be started; to callers an inactive agent does not exist.
-    pub fn is_active(&self) -> bool {
-        self.state == ProcessState::Active
     }
 }
 

@@ -20,8 +20,8 @@ pub(crate) enum Value {
     Null,
     Bool(bool),
     Integer(i128),
-    /// A number with a fraction or an exponent. No field takes one, so its value does not matter.
-    Fraction,
+    /// A number with a fraction or an exponent.
+    Fraction(f64),
     Text(String),
     List(Vec<Node>),
     Map(Vec<(Spanned<String>, Node)>),
@@ -104,8 +104,8 @@ impl<'de> Visitor<'de> for AnyValue {
         Ok(Value::Integer(i128::MAX))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Value, E> {
-        Ok(Value::Fraction)
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::Fraction(value))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {
@@ -153,7 +153,7 @@ mod tests {
         let Value::List(items) = &entries[0].1.value else { panic!("{documents:?}") };
         assert!(
             matches!(items[1].value, Value::Integer(-2))
-                && matches!(items[2].value, Value::Fraction)
+                && matches!(items[2].value, Value::Fraction(_))
         );
         assert!(matches!(items[3].value, Value::Null));
     }

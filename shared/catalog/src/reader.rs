@@ -17,7 +17,7 @@ const UNKNOWN_CHARS_MAX: usize = 64;
 pub(crate) struct At<'r> {
     pub(crate) node: &'r Node,
     pub(crate) file: &'r str,
-    path: String,
+    pub(crate) path: String,
     collector: &'r Collector,
 }
 
@@ -42,12 +42,12 @@ impl<'r> At<'r> {
         });
     }
 
-    fn wrong<T>(&self, problem: impl Into<String>) -> Option<T> {
+    pub(crate) fn wrong<T>(&self, problem: impl Into<String>) -> Option<T> {
         self.mistake(problem);
         None
     }
 
-    fn child(&self, path: String, node: &'r Node) -> Self {
+    pub(crate) fn child(&self, path: String, node: &'r Node) -> Self {
         At { node, file: self.file, path, collector: self.collector }
     }
 
@@ -85,7 +85,7 @@ impl<'r> At<'r> {
     pub(crate) fn text(&self) -> Option<&'r str> {
         match &self.node.value {
             Value::Text(text) => Some(text),
-            Value::Bool(_) | Value::Integer(_) | Value::Fraction => {
+            Value::Bool(_) | Value::Integer(_) | Value::Fraction(_) => {
                 self.wrong("must be a text: put it in quotes")
             }
             Value::Null | Value::List(_) | Value::Map(_) => self.wrong("must be a text"),
@@ -128,7 +128,7 @@ impl<'r> At<'r> {
             Value::Integer(number) => u32::try_from(number).ok(),
             Value::Null
             | Value::Bool(_)
-            | Value::Fraction
+            | Value::Fraction(_)
             | Value::Text(_)
             | Value::List(_)
             | Value::Map(_) => None,
@@ -144,7 +144,7 @@ impl<'r> At<'r> {
             Value::Bool(value) => Some(value),
             Value::Null
             | Value::Integer(_)
-            | Value::Fraction
+            | Value::Fraction(_)
             | Value::Text(_)
             | Value::List(_)
             | Value::Map(_) => self.wrong("must be true or false"),
@@ -214,12 +214,12 @@ impl<'r> Fields<'r> {
     }
 }
 
-fn join(path: &str, name: &str) -> String {
+pub(crate) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
 /// A name that we did not choose, cut and without control characters.
-fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     name.chars()
         .take(UNKNOWN_CHARS_MAX)
         .map(|char| if char.is_control() { '?' } else { char })

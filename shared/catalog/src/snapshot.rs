@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use runfleet_domain::Name;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{AgentDefinition, Person, ProcessDefinition, Project, Workspace};
+use crate::agent::AgentDefinition;
+use crate::model::{Person, ProcessDefinition, Project, Workspace};
+use crate::tool::{McpServer, ModelProvider, RecordSource, SkillDefinition, ToolDefinition};
 
 /// The format of stored snapshots that this code writes. Raise it when an older reader would misread a newer snapshot; a new
 /// field that older readers may ignore does not need it.
@@ -30,6 +32,21 @@ pub struct Snapshot {
     /// Agents by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<Name, AgentDefinition>,
+    /// Tools by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<Name, ToolDefinition>,
+    /// Skills by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skills: BTreeMap<Name, SkillDefinition>,
+    /// MCP servers by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp_servers: BTreeMap<Name, McpServer>,
+    /// Providers of models by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub providers: BTreeMap<Name, ModelProvider>,
+    /// Sources of records by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub record_sources: BTreeMap<Name, RecordSource>,
 }
 
 /// Why a stored snapshot cannot be used.

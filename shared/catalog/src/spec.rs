@@ -4,20 +4,24 @@ mod agent;
 mod policy;
 mod process;
 mod project;
+mod reach;
+mod tool;
 mod workspace;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use runfleet_domain::Name;
 
+use crate::agent::AgentDefinition;
 use crate::bounds::DOCUMENTS_MAX;
 use crate::bundle::Bundle;
-use crate::load::Source;
+use crate::load::{Source, ToolSource};
 use crate::mistake::Collector;
-use crate::model::AgentDefinition;
 use crate::node::{self, Node, Value};
 use crate::reader::{At, Fields};
 use crate::summary::ProcessCheck;
+use crate::tool::{McpServer, ModelProvider, RecordSource, SkillDefinition, ToolDefinition};
 
 const API_VERSION: &str = "runfleet/v1";
 
@@ -28,6 +32,11 @@ enum Kind {
     Project,
     Process,
     Agent,
+    Tool,
+    Skill,
+    McpServer,
+    ModelProvider,
+    RecordSource,
 }
 
 const KINDS: &[(&str, Kind)] = &[
@@ -35,11 +44,15 @@ const KINDS: &[(&str, Kind)] = &[
     ("Project", Kind::Project),
     ("Process", Kind::Process),
     ("Agent", Kind::Agent),
+    ("Tool", Kind::Tool),
+    ("Skill", Kind::Skill),
+    ("McpServer", Kind::McpServer),
+    ("ModelProvider", Kind::ModelProvider),
+    ("RecordSource", Kind::RecordSource),
 ];
 
 /// Kinds that are planned. Naming them tells their author that the spelling is right.
-const KINDS_NOT_YET: &[&str] =
-    &["Tool", "Skill", "McpServer", "ChatSink", "RecordSource", "ModelProvider"];
+const KINDS_NOT_YET: &[&str] = &["ChatSink"];
 
 /// Documents that were read so far.
 #[derive(Default)]
@@ -50,11 +63,18 @@ struct Gathered {
     projects: BTreeMap<Name, Option<project::Declared>>,
     processes: BTreeMap<Name, Option<crate::bundle::BundleProcess>>,
     agents: BTreeMap<Name, Option<AgentDefinition>>,
+    tools: BTreeMap<Name, Option<ToolDefinition>>,
+    skills: BTreeMap<Name, Option<SkillDefinition>>,
+    mcp_servers: BTreeMap<Name, Option<McpServer>>,
+    providers: BTreeMap<Name, Option<ModelProvider>>,
+    record_sources: BTreeMap<Name, Option<RecordSource>>,
+    left_out: Collector,
 }
 
 /// Reads every document of every source. `None`, or anything that was collected, means that there is no bundle.
 pub(crate) fn bundle(
     sources: &[Source],
+    tools: &[ToolSource],
     check: ProcessCheck<'_>,
     collector: &Collector,
 ) -> Option<Bundle> {
@@ -82,6 +102,9 @@ pub(crate) fn bundle(
             }),
         }
     }
+    for tool in tools {
+        gathered.tool_file(tool);
+    }
     // With other mistakes it may only be unreadable.
     if gathered.workspaces == 0 && collector.is_empty() {
         let place = sources.first().map_or("bundle", |source| source.shown.as_str());
@@ -106,37 +129,44 @@ impl Gathered {
         let (Some(()), Some(kind)) = (version, kind) else { return };
         match kind {
             Kind::Workspace => self.workspace(name, fields),
-            Kind::Project => {
-                if let Some(at) = taken(name.as_ref(), &self.projects) {
-                    at.mistake("names a project that another document declares as well");
-                }
-                let project = fields.required("spec").and_then(project::read);
-                fields.finish();
-                if let Some((_, name)) = name {
-                    self.projects.entry(name).or_insert(project);
-                }
+            Kind::Project => declare(&mut self.projects, name, fields, "a project", project::read),
+            Kind::Process => declare(&mut self.processes, name, fields, "a Process", |at| {
+                process::read(at, source, check, collector)
+            }),
+            Kind::Agent => declare(&mut self.agents, name, fields, "an agent", agent::read),
+            Kind::Tool => {
+                declare(&mut self.tools, name, fields, "a tool", |at| tool::read(at, None));
             }
-            Kind::Process => {
-                if let Some(at) = taken(name.as_ref(), &self.processes) {
-                    at.mistake("names a Process that another document declares as well");
-                }
-                let process = fields
-                    .required("spec")
-                    .and_then(|at| process::read(at, source, check, collector));
-                fields.finish();
-                if let Some((_, name)) = name {
-                    self.processes.entry(name).or_insert(process);
-                }
+            Kind::Skill => declare(&mut self.skills, name, fields, "a skill", tool::skill),
+            Kind::McpServer => {
+                declare(&mut self.mcp_servers, name, fields, "an MCP server", reach::server);
             }
-            Kind::Agent => {
-                if let Some(at) = taken(name.as_ref(), &self.agents) {
-                    at.mistake("names an agent that another document declares as well");
-                }
-                let agent = fields.required("spec").and_then(agent::read);
-                fields.finish();
-                if let Some((_, name)) = name {
-                    self.agents.entry(name).or_insert(agent);
-                }
+            Kind::ModelProvider => {
+                declare(&mut self.providers, name, fields, "a provider", reach::provider);
+            }
+            Kind::RecordSource => {
+                let what = "a source of records";
+                declare(&mut self.record_sources, name, fields, what, reach::records);
+            }
+        }
+    }
+
+    /// Reads a file out of a `tools` directory. Its name is the name of the tool, whatever the document says. What is wrong
+    /// with it leaves out this tool and no other.
+    fn tool_file(&mut self, file: &ToolSource) {
+        let problems = Collector::default();
+        let read = read_tool(file, &problems);
+        let wrong = problems.into_mistakes();
+        let whole = wrong.list.is_empty();
+        wrong.list.into_iter().for_each(|mistake| self.left_out.add(mistake));
+        let Some((name, tool)) = read.filter(|_| whole) else { return };
+        match self.tools.entry(name) {
+            Entry::Vacant(free) => {
+                free.insert(Some(tool));
+            }
+            Entry::Occupied(first) => {
+                let problem = format!("is a second tool {}; the first one stays", first.key());
+                self.left_out.file(&file.shown, problem);
             }
         }
     }
@@ -169,6 +199,12 @@ impl Gathered {
             projects,
             processes: whole(self.processes)?,
             agents: whole(self.agents)?,
+            tools: whole(self.tools)?,
+            skills: whole(self.skills)?,
+            mcp_servers: whole(self.mcp_servers)?,
+            providers: whole(self.providers)?,
+            record_sources: whole(self.record_sources)?,
+            left_out: self.left_out.into_mistakes(),
             unapproved,
         })
     }
@@ -194,11 +230,66 @@ fn name_of<'r>(fields: &mut Fields<'r>) -> Option<(At<'r>, Name)> {
     Some((at, name))
 }
 
-fn taken<'n, 'r, T>(
-    name: Option<&'n (At<'r>, Name)>,
-    known: &BTreeMap<Name, T>,
-) -> Option<&'n At<'r>> {
-    name.filter(|(_, name)| known.contains_key(name)).map(|(at, _)| at)
+/// Reads a document of a kind and keeps it under its name, the first one if there are several.
+fn declare<'r, T>(
+    known: &mut BTreeMap<Name, Option<T>>,
+    name: Option<(At<'r>, Name)>,
+    mut fields: Fields<'r>,
+    what: &str,
+    read: impl FnOnce(At<'r>) -> Option<T>,
+) {
+    if let Some((at, _)) = name.as_ref().filter(|(_, name)| known.contains_key(name)) {
+        at.mistake(format!("names {what} that another document declares as well"));
+    }
+    let document = fields.required("spec").and_then(read);
+    fields.finish();
+    if let Some((_, name)) = name {
+        known.entry(name).or_insert(document);
+    }
+}
+
+fn read_tool(file: &ToolSource, problems: &Collector) -> Option<(Name, ToolDefinition)> {
+    let name = match file.name.parse::<Name>() {
+        Ok(name) => Some(name),
+        Err(error) => {
+            problems.file(&file.shown, format!("gives a tool its name, which {error}"));
+            None
+        }
+    };
+    let text = match &file.text {
+        Ok(text) => text,
+        Err(problem) => {
+            problems.file(&file.shown, problem);
+            return None;
+        }
+    };
+    let documents = match node::parse(text) {
+        Ok(documents) => documents,
+        Err((_, problem)) => {
+            problems.file(&file.shown, format!("cannot be read as YAML or JSON: {problem}"));
+            return None;
+        }
+    };
+    let [document] = documents.as_slice() else {
+        problems.file(&file.shown, "must hold one document");
+        return None;
+    };
+    let mut fields = At::document(document, &file.shown, problems).fields()?;
+    fields.required("apiVersion").and_then(|at| at.word(&[(API_VERSION, ())]));
+    fields.required("kind").and_then(|at| at.word(&[("Tool", ())]));
+    // Its name there does not count.
+    let _ = fields.optional("metadata");
+    let description = match &file.description {
+        Some(Err(problem)) => {
+            problems.file(&file.shown, format!("has a description.md that {problem}"));
+            None
+        }
+        Some(Ok(text)) => Some(text.trim()).filter(|text| !text.is_empty()),
+        None => None,
+    };
+    let tool = fields.required("spec").and_then(|at| tool::read(at, description));
+    fields.finish();
+    Some((name?, tool?))
 }
 
 fn whole<T>(map: BTreeMap<Name, Option<T>>) -> Option<BTreeMap<Name, T>> {

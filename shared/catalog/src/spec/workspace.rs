@@ -78,7 +78,7 @@ fn may_start(at: At<'_>) -> Option<(Grant, Grant)> {
     Some((processes?, agents?))
 }
 
-fn grant(at: &At<'_>) -> Option<Grant> {
+pub(super) fn grant(at: &At<'_>) -> Option<Grant> {
     match at.node.value {
         Value::List(_) => ids(at).map(Grant::Only),
         Value::Text(ref text) if text == "all" => Some(Grant::All),
@@ -86,7 +86,7 @@ fn grant(at: &At<'_>) -> Option<Grant> {
         | Value::Null
         | Value::Bool(_)
         | Value::Integer(_)
-        | Value::Fraction
+        | Value::Fraction(_)
         | Value::Map(_) => {
             at.mistake("must be `all` or a list of names");
             None

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod admission;
 #[cfg(test)]
+mod agents;
 mod approval;
 #[cfg(test)]
 mod bundle;

@@ -1,0 +1,137 @@
+//! One version of an agent as it is stored: the agent with everything that it names. A run keeps the version it began with.
+
+use std::collections::BTreeMap;
+
+use runfleet_domain::Name;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::AgentSpec;
+use crate::snapshot::Snapshot;
+use crate::tool::{McpServer, ModelProvider, RecordSource, Scope, SkillDefinition, ToolDefinition};
+
+/// The format of stored blueprints that this code writes.
+pub const BLUEPRINT_FORMAT: u32 = 1;
+
+/// An agent with everything that it names. Holds where secrets are found, and no secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentBlueprint {
+    /// [`BLUEPRINT_FORMAT`] of whoever wrote it.
+    pub format: u32,
+    /// The agent.
+    pub agent: Name,
+    /// The model, as the price table names it.
+    pub model: String,
+    /// Credits that the agent may use in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credit_limit: Option<u32>,
+    /// How it works.
+    pub spec: AgentSpec,
+    /// Its provider by name, when one is declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<(Name, ModelProvider)>,
+    /// General tools, those that it names, and those of its skills.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<Name, ToolDefinition>,
+    /// General skills and those that it names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skills: BTreeMap<Name, SkillDefinition>,
+    /// MCP servers that it or one of its tools names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp_servers: BTreeMap<Name, McpServer>,
+    /// Where the records are fetched that are given at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record_source: Option<RecordSource>,
+}
+
+/// Why a stored blueprint cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BlueprintError {
+    /// A newer release wrote it. Wait: this worker is about to be replaced.
+    #[error("the definition has format {0}, newer than {BLUEPRINT_FORMAT}")]
+    Newer(u32),
+    /// It is not a blueprint.
+    #[error("the definition cannot be read")]
+    Unreadable(#[source] serde_json::Error),
+}
+
+impl AgentBlueprint {
+    /// Reads a stored blueprint.
+    pub fn from_json(json: &str) -> Result<Self, BlueprintError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: u32,
+        }
+        let Head { format } = serde_json::from_str(json).map_err(BlueprintError::Unreadable)?;
+        if format > BLUEPRINT_FORMAT {
+            return Err(BlueprintError::Newer(format));
+        }
+        serde_json::from_str(json).map_err(BlueprintError::Unreadable)
+    }
+
+    /// The text to store. The same blueprint always gives the same text.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
+    }
+}
+
+impl Snapshot {
+    /// The newest version of an agent, with everything that it names and that is declared.
+    pub fn blueprint(&self, agent: &Name) -> Option<AgentBlueprint> {
+        let definition = self.agents.get(agent)?;
+        let spec = &definition.spec;
+        let skills: BTreeMap<_, _> = self
+            .skills
+            .iter()
+            .filter(|(name, skill)| skill.scope == Scope::General || spec.skills.contains(*name))
+            .map(|(name, skill)| (name.clone(), skill.clone()))
+            .collect();
+        let tools: BTreeMap<_, _> = self
+            .tools
+            .iter()
+            .filter(|(name, tool)| {
+                tool.scope == Scope::General
+                    || spec.tools.contains_key(*name)
+                    || (tool.scope == Scope::Specified
+                        && skills.values().any(|skill| skill.tools.contains(*name)))
+            })
+            .map(|(name, tool)| (name.clone(), tool.clone()))
+            .collect();
+        let through = |server: &Name| {
+            tools.values().any(|tool| {
+                matches!(&tool.kind, crate::tool::ToolKind::Mcp { server: named, .. } if named == server)
+            })
+        };
+        let mcp_servers = self
+            .mcp_servers
+            .iter()
+            .filter(|(name, _)| spec.mcp_servers.contains(*name) || through(name))
+            .map(|(name, server)| (name.clone(), server.clone()))
+            .collect();
+        Some(AgentBlueprint {
+            format: BLUEPRINT_FORMAT,
+            agent: agent.clone(),
+            model: definition.model.clone(),
+            credit_limit: definition.credit_limit,
+            provider: self.provider_of(spec, &definition.model),
+            record_source: spec
+                .record_source
+                .as_ref()
+                .and_then(|name| self.record_sources.get(name))
+                .cloned(),
+            spec: spec.clone(),
+            tools,
+            skills,
+            mcp_servers,
+        })
+    }
+
+    /// The provider that an agent names, or the first one that lists its model.
+    fn provider_of(&self, spec: &AgentSpec, model: &str) -> Option<(Name, ModelProvider)> {
+        let found = match &spec.provider {
+            Some(name) => self.providers.get_key_value(name),
+            None => self.providers.iter().find(|(_, provider)| provider.models.contains_key(model)),
+        };
+        found.map(|(name, provider)| (name.clone(), provider.clone()))
+    }
+}
