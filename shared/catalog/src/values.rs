@@ -65,10 +65,10 @@ impl<'r> At<'r> {
         for (key, node) in entries {
             let name = key.value.as_str();
             let at = self.child(join(&self.path, &shown(name)), node);
-            if !found.insert(name) {
-                at.mistake("is given twice");
-            } else {
+            if found.insert(name) {
                 list.push((name.to_owned(), at));
+            } else {
+                at.mistake("is given twice");
             }
         }
         Some(list)
