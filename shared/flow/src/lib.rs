@@ -8,9 +8,11 @@
 //!   engine does not run is a problem, never skipped.
 //! - [`Definition::start`] checks the input and gives the first [`State`] of a run.
 //! - [`advance`] executes up to [`Slice::max_steps`] elements.
+//! - [`calculate`] evaluates one expression by itself.
 //!
 //! What is run, and how the extensions of the modeler are understood, is said in `BPMN.md` beside this crate.
 
+mod calculate;
 mod definition;
 mod describe;
 mod engine;
@@ -27,6 +29,7 @@ mod value;
 mod variable;
 mod view;
 
+pub use calculate::{CalculateError, calculate};
 pub use definition::{Definition, ProcessKind, Summary};
 pub use describe::Marks;
 pub use engine::{Advanced, Ask, Effect, Event, HTTP_WORK, Slice, Status, advance};
