@@ -7,7 +7,6 @@
 pub(crate) mod answer;
 mod config;
 mod request;
-mod secrets;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +19,7 @@ use runfleet_domain::{Name, RunState};
 use runfleet_flow::{Ask as Asked, HTTP_WORK};
 use runfleet_http::{Client, Config, Service};
 use runfleet_runtime::clock::now_ms;
+use runfleet_secrets::{Missing, Secrets};
 use runfleet_store::RunRecord;
 use runfleet_worker::Fleet;
 use runfleet_worker::inbox::CallInbox;
@@ -28,10 +28,12 @@ use crate::answers::Answers;
 
 pub(crate) use self::config::CallConfig;
 pub(crate) use self::request::CALL_MAX;
-pub(crate) use self::secrets::Secrets;
 
 /// Less time than this is not worth a call.
 const LEFT_MIN: Duration = Duration::from_millis(50);
+
+/// The variables in which secrets are looked for.
+const PLACES: [&str; 5] = ["url", "headers", "queryParameters", "authentication", "body"];
 
 /// Bound of one handler: the longest call, and reading and storing around it.
 pub(crate) const HANDLER_BOUND: Duration = CALL_MAX.saturating_add(Duration::from_secs(30));
@@ -128,10 +130,10 @@ impl<A: Asks> Caller<A> {
 
     /// Makes the call; none if there is no time left.
     async fn call(&self, ask: AskId, workspace: &Name, asked: Asked) -> Option<RunEvent> {
-        let variables = match self.secrets.put_in(workspace, asked.variables).await {
+        let variables = match self.secrets.put_in(workspace, &PLACES, asked.variables).await {
             Ok(variables) => variables,
-            Err(secrets::Missing) => {
-                return Some(answer::failed(ask, secrets::Missing::CODE, false));
+            Err(Missing) => {
+                return Some(answer::failed(ask, Missing::CODE, false));
             }
         };
         let request = match request::Request::read(&variables, &ask.task()) {

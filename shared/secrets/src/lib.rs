@@ -1,5 +1,7 @@
-//! `{{secrets.NAME}}` in the variables of an HTTP task: found here, read from the files of the workspace when the call is made,
-//! and put in for that call alone. Nothing of them is stored, logged or told.
+//! Secrets of workspaces: `{{secrets.NAME}}` in what a call is made of is found here, read from the files of the workspace when
+//! the call is made, and put in for that call alone. Nothing of them is stored, logged or told.
+//!
+//! It must not know what is called, nor read a file outside the folder of the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,9 +10,6 @@ use runfleet_domain::Name;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use tokio::io::AsyncReadExt;
-
-/// The variables in which secrets are looked for.
-const PLACES: [&str; 5] = ["url", "headers", "queryParameters", "authentication", "body"];
 
 /// Different secrets in one call.
 const SECRETS_MAX: usize = 16;
@@ -24,45 +23,52 @@ const SECRET_BYTES_MAX: u64 = 8_192;
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Why there is no secret. Tells neither name nor file.
+/// There is no such secret. Tells neither name nor file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Missing;
+pub struct Missing;
 
 impl Missing {
-    /// The code that the task fails with.
-    pub(crate) const CODE: &'static str = "SECRET_MISSING";
+    /// The code that whoever needs it fails with.
+    pub const CODE: &'static str = "SECRET_MISSING";
 }
 
 /// Where secrets are: a folder with one folder for each workspace and one file for each secret.
 #[derive(Debug, Clone)]
-pub(crate) struct Secrets {
+pub struct Secrets {
     folder: Option<PathBuf>,
 }
 
 impl Secrets {
     /// Without a folder there are no secrets.
-    pub(crate) fn new(folder: Option<PathBuf>) -> Self {
+    pub fn new(folder: Option<PathBuf>) -> Self {
         Self { folder }
     }
 
-    /// The variables with the secrets of `workspace` in their places.
-    pub(crate) async fn put_in(
+    /// One secret of `workspace`, 8 KiB at most, without the line end behind it.
+    pub async fn get(&self, workspace: &Name, name: &str) -> Result<SecretString, Missing> {
+        let folder = self.folder.as_ref().filter(|_| is_name(name)).ok_or(Missing)?;
+        read(&folder.join(workspace.as_str()).join(name)).await.ok_or(Missing)
+    }
+
+    /// The variables with the secrets of `workspace` in the texts of those that `places` names. At most 16 secrets and 64
+    /// uses of them in one call.
+    pub async fn put_in(
         &self,
         workspace: &Name,
+        places: &[&str],
         mut variables: Map<String, Value>,
     ) -> Result<Map<String, Value>, Missing> {
-        let names = names(&variables)?;
+        let names = names(places, &variables)?;
         if names.is_empty() {
             return Ok(variables);
         }
-        let folder = self.folder.as_ref().ok_or(Missing)?.join(workspace.as_str());
         let mut found = BTreeMap::new();
         for name in names {
-            let secret = read(&folder.join(&name)).await.ok_or(Missing)?;
+            let secret = self.get(workspace, &name).await?;
             found.insert(name, secret);
         }
         for (name, value) in &mut variables {
-            if PLACES.contains(&name.as_str()) {
+            if places.contains(&name.as_str()) {
                 each_text(value, &mut |text| fill(text, &found));
             }
         }
@@ -104,13 +110,13 @@ fn pieces(mut text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// A name is a file name that leads nowhere else.
-fn is_name(name: &str) -> bool {
+/// Whether a secret can have this name: a file name that leads nowhere else, of at most 64 bytes.
+pub fn is_name(name: &str) -> bool {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(good) && !name.starts_with('.')
 }
 
-fn names(variables: &Map<String, Value>) -> Result<BTreeSet<String>, Missing> {
+fn names(places: &[&str], variables: &Map<String, Value>) -> Result<BTreeSet<String>, Missing> {
     let (mut names, mut uses, mut wrong) = (BTreeSet::new(), 0, false);
     let mut look = |text: &str| {
         for piece in pieces(text) {
@@ -123,8 +129,8 @@ fn names(variables: &Map<String, Value>) -> Result<BTreeSet<String>, Missing> {
             }
         }
     };
-    for name in PLACES {
-        if let Some(value) = variables.get(name) {
+    for name in places {
+        if let Some(value) = variables.get(*name) {
             see_texts(value, &mut look);
         }
     }
@@ -169,10 +175,12 @@ mod tests {
 
     use super::*;
 
+    const PLACES: [&str; 4] = ["url", "headers", "authentication", "body"];
+
     async fn put_in(folder: Option<&Path>, variables: Value) -> Result<Value, Missing> {
         let secrets = Secrets::new(folder.map(Path::to_owned));
         let variables = variables.as_object().unwrap().clone();
-        secrets.put_in(&"acme".parse().unwrap(), variables).await.map(Value::Object)
+        secrets.put_in(&"acme".parse().unwrap(), &PLACES, variables).await.map(Value::Object)
     }
 
     fn folder() -> tempfile::TempDir {
@@ -223,6 +231,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn one_secret_is_got_by_its_name_and_never_shown() {
+        let folder = folder();
+        let secrets = Secrets::new(Some(folder.path().to_owned()));
+        let acme = "acme".parse().unwrap();
+        let key = secrets.get(&acme, "KEY").await.unwrap();
+        assert_eq!((key.expose_secret(), format!("{key:?}").contains("k1")), ("k1", false));
+        for name in ["NONE", "../other/THEIRS", "", ".KEY"] {
+            assert_eq!(secrets.get(&acme, name).await.map(|_| ()), Err(Missing), "{name}");
+        }
+    }
+
+    #[tokio::test]
     async fn there_are_only_so_many_secrets_in_one_call() {
         let folder = folder();
         for (uses, fits) in [(USES_MAX, true), (USES_MAX + 1, false)] {
@@ -230,6 +250,6 @@ mod tests {
             assert_eq!(put_in(Some(folder.path()), variables).await.is_ok(), fits, "{uses}");
         }
         let many: Vec<_> = (0..=SECRETS_MAX).map(|n| format!("{{{{secrets.K{n}}}}}")).collect();
-        assert_eq!(names(json!({"body": many}).as_object().unwrap()), Err(Missing));
+        assert_eq!(names(&PLACES, json!({"body": many}).as_object().unwrap()), Err(Missing));
     }
 }
