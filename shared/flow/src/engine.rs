@@ -20,7 +20,6 @@ use serde_json::{Map, Value as Json};
 use crate::definition::Definition;
 use crate::failure::FailureCode;
 use crate::history::Entry;
-use crate::limits;
 use crate::state::{Phase, State};
 pub use ask::HTTP_WORK;
 use run::Run;
@@ -116,7 +115,7 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// Elements to execute at most; at least one is executed. A slice also ends when its expressions have done a fixed
-    /// amount of work.
+    /// amount of work, or when what was sent has a fixed size.
     pub max_steps: u32,
 }
 
@@ -248,7 +247,7 @@ pub fn advance(
     let mut run = Run::open(definition, state, now_ms);
     run.take_in(events);
     let mut left = slice.max_steps.max(1);
-    while run.goes_on() && left > 0 && run.work <= limits::SLICE_WORK_MAX {
+    while run.goes_on() && left > 0 && !run.is_full() {
         run.step();
         left -= 1;
     }

@@ -68,6 +68,9 @@ pub const EXPRESSION_DEPTH_MAX: usize = 64;
 pub const EXPRESSION_WORK_MAX: u64 = 2_000_000;
 /// Work after which a slice ends early, in the same units.
 pub const SLICE_WORK_MAX: u64 = 4_000_000;
+/// Size of what is sent in a slice after which it ends early, in bytes of JSON, approximately. What was sent is stored with the
+/// state until the next slice.
+pub const SLICE_SENT_BYTES_MAX: usize = 32 * 1024;
 /// Most items that one `for`, `some` or `every` goes over.
 pub const ITERATION_MAX: usize = 10_000;
 /// Longest replacement of `replace` and delimiter of `string join`, in bytes.

@@ -7,6 +7,10 @@ use crate::failure::{Failure, FailureCode};
 use crate::history::What;
 use crate::limits;
 use crate::state::{Person, ROOT, Sent, Stage};
+use crate::value;
+
+/// Size of what is sent without its texts and values, in bytes of JSON.
+const SENT_BYTES: usize = 64;
 
 impl Run<'_> {
     /// Enters the element of an instance that is ready, and carries it out as far as nobody else is needed.
@@ -181,6 +185,9 @@ impl Run<'_> {
                 variables: self.payload(id, node),
             },
         };
+        let texts = sent.name.len() + sent.key.as_ref().map_or(0, String::len);
+        let values = sent.variables.iter().map(|(name, value)| name.len() + value::bytes(value));
+        self.sent_bytes += SENT_BYTES + texts + values.sum::<usize>();
         self.effects.push(Effect::from(sent.clone()));
         self.state.sent.push(sent);
         Ok(())

@@ -23,6 +23,8 @@ pub(super) struct Run<'d> {
     pub(super) bytes: usize,
     /// Work of the expressions of this slice.
     pub(super) work: u64,
+    /// Approximate size of what this slice has sent, in bytes of JSON.
+    pub(super) sent_bytes: usize,
     pub(super) effects: Vec<Effect>,
     pub(super) history: Vec<Entry>,
     pub(super) ignored: u32,
@@ -39,6 +41,7 @@ impl<'d> Run<'d> {
             members: HashMap::new(),
             bytes: 0,
             work: 0,
+            sent_bytes: 0,
             effects: Vec::new(),
             history: Vec::new(),
             ignored: 0,
@@ -100,6 +103,11 @@ impl<'d> Run<'d> {
             self.settle_with(outcome);
         }
         self.settle_with(Ok(()));
+    }
+
+    /// Whether the slice has done and sent as much as one may.
+    pub(super) fn is_full(&self) -> bool {
+        self.work > limits::SLICE_WORK_MAX || self.sent_bytes > limits::SLICE_SENT_BYTES_MAX
     }
 
     /// Whether something is ready.

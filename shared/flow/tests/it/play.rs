@@ -51,6 +51,8 @@ pub(crate) struct Play {
     /// Events that changed nothing.
     pub(crate) ignored: u32,
     pub(crate) slices: u32,
+    /// Size of the largest state that was stored, in bytes.
+    pub(crate) largest: usize,
     /// Tasks and attempts that were answered.
     answered: BTreeSet<(u64, u32)>,
     asked: BTreeSet<(u64, u32)>,
@@ -90,6 +92,7 @@ impl Play {
             effects: Vec::new(),
             ignored: 0,
             slices: 0,
+            largest: 0,
             answered: BTreeSet::new(),
             asked: BTreeSet::new(),
             books: watch::Books::default(),
@@ -125,6 +128,7 @@ impl Play {
         self.status = advanced.status;
         self.ignored += advanced.ignored;
         self.slices += 1;
+        self.largest = self.largest.max(stored.len());
         assert!(self.slices < 200_000, "the run must come to rest");
         self.note(&advanced.effects);
         self.books.keep(&advanced.history, &advanced.effects);
