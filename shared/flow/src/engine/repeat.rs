@@ -77,7 +77,6 @@ impl Run<'_> {
     ) -> Result<(), Failure> {
         let id = self.add(node, body)?;
         self.instance(id)?.item = Some(number);
-        self.set_own(id, LOOP_COUNTER, json!(u64::from(number) + 1), &node.id)?;
         // A result that is one variable belongs to the item, so that items do not overwrite each other's.
         if let Some((_, result)) = &repeat.collect
             && let [name] = result.variables()
@@ -85,6 +84,7 @@ impl Run<'_> {
         {
             self.set_own(id, name, Json::Null, &node.id)?;
         }
+        self.set_own(id, LOOP_COUNTER, json!(u64::from(number) + 1), &node.id)?;
         if let Some(name) = &repeat.item {
             self.set_own(id, name, value, &node.id)?;
         }

@@ -39,7 +39,7 @@ enum Cut {
     EventSub,
 }
 
-const LEAVES: [&str; 12] = [
+const LEAVES: [&str; 13] = [
     "pass",
     "script total = total + 1",
     "script total = total + 1",
@@ -51,6 +51,7 @@ const LEAVES: [&str; 12] = [
     "catch msg come",
     "user | times 3 | seq",
     "task work | pauses 0 | times 2",
+    "user | times 3 | until loopCounter = 9",
     "throw signal gone",
 ];
 
@@ -189,18 +190,43 @@ impl Writer {
                 (id.clone(), id)
             }
             Block::Multi(items, sequential, body) => {
-                let id = self.id("M");
-                let how = if *sequential { " | seq" } else { "" };
-                let _ = writeln!(out, "{id}: sub | times {items}{how} {{");
-                self.inside(&id, body, out, times * items);
-                self.left(&id, times * (items + 1));
-                (id.clone(), id)
+                self.multi(*items, *sequential, body, out, times)
             }
             Block::Cut(cut, body, after) => self.cut(*cut, body, after, out, times),
             Block::Beside(boundary, body, beside) => {
                 self.beside(*boundary, body, beside, out, times)
             }
         }
+    }
+
+    /// Items whose numbers are collected, and a script that looks at them, in a sub-process that has the list for itself.
+    fn multi(
+        &mut self,
+        items: u64,
+        sequential: bool,
+        body: &Block,
+        out: &mut String,
+        times: u64,
+    ) -> (String, String) {
+        let (around, id, list, look) = (self.id("S"), self.id("M"), self.id("r"), self.id("K"));
+        let how = if sequential { " | seq" } else { "" };
+        let _ = writeln!(
+            out,
+            "{around}: sub | in {list} = null {{\n{id}: sub | times {items}{how} | collect {list} = loopCounter {{"
+        );
+        self.inside(&id, body, out, times * items);
+        self.left(&id, times * (items + 1));
+        let numbers: Vec<String> = (1..=items).map(|item| item.to_string()).collect();
+        let numbers = numbers.join(", ");
+        let _ = writeln!(
+            out,
+            "{look}: script total = total + (if {list} = [{numbers}] then 1 else 1000)\nstart -> {id} -> {look} -> end\n}}"
+        );
+        self.total += times;
+        self.left(&look, times);
+        self.left(&around, times);
+        self.ends(&around, times);
+        (around.clone(), around)
     }
 
     fn leaf(&mut self, kind: &str, out: &mut String, times: u64) -> (String, String) {

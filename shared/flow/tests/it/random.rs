@@ -29,15 +29,23 @@ fn possible(play: &Play, dice: &mut Dice) -> Vec<Event> {
         let task = active.instance;
         events.push(match active.doing {
             Doing::Asked { attempt, .. } => match dice.below(4) {
-                0 if attempt < 3 => Event::TaskFailed {
+                0 if attempt % 3 != 0 => Event::TaskFailed {
                     task,
                     attempt,
                     code: "BUSY".to_owned(),
                     retry: true,
                     after_ms: None,
                 },
+                1 if dice.below(3) == 0 => Event::TaskFailed {
+                    task,
+                    attempt,
+                    code: "BROKEN".to_owned(),
+                    retry: false,
+                    after_ms: None,
+                },
                 _ => Event::TaskDone { task, attempt, answer: json!({}) },
             },
+            Doing::Incident { .. } => Event::Retry { task: Some(task) },
             Doing::Person { .. } if !active.element.starts_with('N') => {
                 Event::UserDone { task, variables: Map::new() }
             }
@@ -96,7 +104,8 @@ fn end(definition: &Arc<Definition>, seed: u64, wild: bool) -> Play {
         if matches!(play.status, Status::Running | Status::Waiting { .. }) {
             assert!(play.ignored >= ignored, "an old event has changed something");
         }
-        old.extend(known);
+        // A retry is for whatever has failed by then.
+        old.extend(known.into_iter().filter(|event| !matches!(event, Event::Retry { .. })));
     }
 }
 

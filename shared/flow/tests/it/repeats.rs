@@ -3,7 +3,7 @@
 use runfleet_flow::{Doing, Effect, FailureCode, Status};
 use serde_json::{Value, json};
 
-use crate::play::{Dice, cut, play, play_with};
+use crate::play::{Dice, Play, cut, play, play_with};
 
 /// Activities that are done at once, or by one answer each.
 const KINDS: [&str; 3] = ["task t | in it = one", "user", "call other | exact | in it = one"];
@@ -42,7 +42,7 @@ fn any_number_of_items_gives_as_many_results_in_their_order() {
 }
 
 /// Which item the n-th open instance of `A` is.
-fn item(run: &crate::play::Play, n: usize) -> u64 {
+fn item(run: &Play, n: usize) -> u64 {
     let active = run.state.view(None).active.into_iter();
     let items: Vec<u32> = active.filter_map(|active| active.item).collect();
     u64::from(items[n] - 1)
@@ -60,9 +60,9 @@ fn ten_thousand_items_are_done_and_one_more_is_refused() {
 }
 
 /// Plays with long slices.
-fn play_quickly(model: &str) -> crate::play::Play {
+fn play_quickly(model: &str) -> Play {
     let definition = std::sync::Arc::new(crate::support::parse(&crate::model::document(model)));
-    let mut run = crate::play::Play::new(&definition, json!({})).with(0, Some(5_000));
+    let mut run = Play::new(&definition, json!({})).with(0, Some(5_000));
     run.rest(Vec::new());
     run
 }
@@ -77,10 +77,10 @@ fn no_more_than_some_of_many_items_are_active_at_a_time() {
     let [(_, Doing::Repeating { total: 220, ended: 10 })] = run.all("A")[..1] else {
         panic!("{:?}", run.all("A")[0]);
     };
-    for left in (1..=210).rev() {
-        assert_eq!(run.all("A").len(), 1 + left.min(200));
-        run.done("A");
-    }
+    let open = |run: &Play| (0..200).map(|n| run.ending("A", n, json!({}))).collect::<Vec<_>>();
+    run.rest(open(&run));
+    assert_eq!(run.all("A").len(), 11);
+    run.all_done(&["A"; 10]);
     assert!(matches!(run.status, Status::Completed { .. }));
 }
 
@@ -117,6 +117,19 @@ fn an_item_sees_itself_and_its_number_and_leaves_nothing_behind() {
             json!({"one": "around", "loopCounter": null, "results": ["a", "b"]})
         );
     });
+}
+
+#[test]
+fn the_number_and_the_item_can_be_the_result() {
+    for (result, results) in [("loopCounter", json!([1, 2])), ("one", json!(["a", "b"]))] {
+        let run = play_with(
+            &format!(
+                "input items\n output results\n A: pass | each one in items | collect results = {result}\n start -> A -> end"
+            ),
+            json!({"items": ["a", "b"]}),
+        );
+        assert_eq!(run.output(), json!({"results": results}));
+    }
 }
 
 #[test]
