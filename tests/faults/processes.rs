@@ -355,7 +355,9 @@ async fn what_a_dead_runner_has_not_done_is_done_also_when_its_run_is_held_at_th
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_called_run_that_kills_its_runner_again_and_again_fails_and_its_caller_hears_of_it()
 -> Result<()> {
-    let (mut fleet, jobs) = fleet(Vec::new()).await?;
+    let settings = [("LEASE", "1000"), ("SWEEP_EVERY", "100")];
+    let settings = settings.map(|(name, value)| (format!("RUNFLEET_{name}_MS"), value.to_owned()));
+    let (mut fleet, jobs) = fleet(settings.into()).await?;
     fleet.apply_process("listener", &listener()).await?;
     fleet.apply_process("caller", &caller("listener")).await?;
     let client = fleet.client()?;

@@ -42,7 +42,8 @@ pub enum Claimed {
         crashes: u32,
         /// Whether the holder before this one did not give its lease back: its slice was cut off.
         cut_off: bool,
-        /// The record after the claim.
+        /// The record after the claim, but for [`RunRecord::alarm_tries`]: that is how often the alarm has rung since somebody
+        /// last had the run.
         record: Box<RunRecord>,
         /// The oldest events that wait; there may be more.
         inbox: Vec<Event>,

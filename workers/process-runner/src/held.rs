@@ -49,7 +49,11 @@ impl Held<'_> {
         // Whoever stored this state may not have come to doing what it calls for. Nobody wakes a run for nothing.
         let unsure = match came {
             Came::Again => true,
-            Came::Unfounded => inbox.is_empty() && !state.is_due(now_ms()),
+            // An alarm that rang before somebody else had the run says nothing.
+            Came::Unfounded => {
+                let nothing = inbox.is_empty() && !state.is_due(now_ms());
+                nothing && self.record.alarm_tries > 0
+            }
             Came::Told => false,
         };
         // Only a state whose holder was cut off has something that was to be sent; the next slice forgets it.

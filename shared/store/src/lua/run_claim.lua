@@ -9,7 +9,8 @@
 -- ARGV[5]  most events     ARGV[6]  most bytes of events     ARGV[7]  newest version of a record that is understood
 --
 -- Returns {"missing"}, {"newer", version}, {"ended", record}, {"paused", record}, {"busy", end of the lease},
--- or {"claimed", fence, crashes, 1 when the holder before was cut off, record, events}.
+-- or {"claimed", fence, crashes, 1 when the holder before was cut off, record, events}. That record still says how often the
+-- alarm has rung since somebody last had the run.
 
 local run = redis.call("HMGET", KEYS[1], "state", "fence", "lease_until", "claim_token", "crashes", "version",
   "started_at", "cut_off", "v")
@@ -32,8 +33,9 @@ if not mine then
   cut_off = lease > 0 and "1" or "0"
   local lease_until = int(now + ARGV[3])
   redis.call("HSET", KEYS[1], "state", "RUNNING", "version", int(run[6] + 1), "fence", int(fence), "lease_until",
-    lease_until, "claim_token", ARGV[2], "crashes", int(crashes), "cut_off", cut_off, "tries", "0",
-    "started_at", run[7] or int(now))
+    lease_until, "claim_token", ARGV[2], "crashes", int(crashes), "cut_off", cut_off, "started_at", run[7] or int(now))
   redis.call("ZADD", KEYS[2], lease_until, ARGV[1])
 end
-return { "claimed", int(fence), int(crashes), cut_off, redis.call("HGETALL", KEYS[1]), events }
+local record = redis.call("HGETALL", KEYS[1])
+redis.call("HSET", KEYS[1], "tries", "0")
+return { "claimed", int(fence), int(crashes), cut_off, record, events }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use runfleet_domain::RunId;
 use runfleet_store::{
-    AlarmSet, BroadcastSignal, Checkpoint, DUE_AT_ONCE_MAX, Due, SIGNAL_RUNS_AT_ONCE_MAX, StartRun,
-    Wait, Wake,
+    AlarmSet, BroadcastSignal, Checkpoint, Claim, Claimed, DUE_AT_ONCE_MAX, Due,
+    SIGNAL_RUNS_AT_ONCE_MAX, StartRun, Wait, Wake,
 };
 
 use crate::messages::paid;
@@ -94,6 +94,14 @@ async fn an_alarm_goes_further_ahead_only_while_its_run_gets_no_further() {
             assert!(matches!(due[..], [Due::Advance { .. }]), "{due:?}");
             assert_eq!(world.load(run).await.alarm_tries, ring);
             assert!(world.alarm_is_in(run, first * 2_u32.pow(ring)).await);
+        }
+        // Whoever takes it up is told once how often it has rung.
+        for told in [3, 0] {
+            let claimed = world.store.claim_run(run, Claim::default()).await.unwrap();
+            let Claimed::Claimed { fence, record, .. } = claimed else { panic!("{claimed:?}") };
+            assert_eq!((record.alarm_tries, world.load(run).await.alarm_tries), (told, 0));
+            let given_back = Checkpoint { release: true, wake: Wake::Now, ..Checkpoint::new("p") };
+            world.store.checkpoint_run(run, fence, &given_back).await.unwrap();
         }
     }
     world.end().await;
