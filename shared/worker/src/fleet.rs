@@ -84,6 +84,7 @@ impl Fleet {
         let sweeper = Sweeper {
             store: self.store.clone(),
             publisher: self.publisher.clone(),
+            connected: self.broker.connected(),
             set,
             every: self.settings.sweep_every,
             woken,

@@ -11,6 +11,7 @@ use runfleet_broker::Publisher;
 use runfleet_contracts::OutcomeReady;
 use runfleet_domain::Shard;
 use runfleet_store::{AlarmSet, Due, Store};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::effects::{self, Effect};
@@ -22,6 +23,9 @@ const BATCH: u32 = 64;
 pub(crate) struct Sweeper {
     pub(crate) store: Store,
     pub(crate) publisher: Publisher,
+    /// Whether there is a session with the broker. Without one no alarm is taken: taking it puts it far ahead, and what only
+    /// the broker's absence has held up would come late.
+    pub(crate) connected: watch::Receiver<bool>,
     pub(crate) set: AlarmSet,
     pub(crate) every: Duration,
     pub(crate) woken: IntCounterVec,
@@ -35,6 +39,9 @@ impl Sweeper {
             for shard in Shard::all() {
                 if shutdown.is_cancelled() {
                     return;
+                }
+                if !*self.connected.borrow() {
+                    break;
                 }
                 self.sweep(shard).await;
             }
@@ -54,7 +61,7 @@ impl Sweeper {
             };
             let taken = due.len();
             join_all(due.into_iter().map(|due| self.wake(due))).await;
-            if taken < BATCH as usize {
+            if taken < BATCH as usize || !*self.connected.borrow() {
                 return;
             }
         }
@@ -81,9 +88,10 @@ impl Sweeper {
 
 fn effect_of(due: &Due) -> Result<(&'static str, Effect), effects::EffectError> {
     Ok(match due {
-        Due::Advance { run_id, lane, traceparent, cut_off: true, .. } => {
-            ("advance", effects::quarantine(*run_id, effects::ALARM, *lane, traceparent.as_deref())?)
-        }
+        Due::Advance { run_id, lane, traceparent, cut_off: true, .. } => (
+            "advance",
+            effects::quarantine(*run_id, effects::ALARM, *lane, traceparent.as_deref())?,
+        ),
         Due::Advance { run_id, lane, traceparent, .. } => {
             ("advance", effects::advance(*run_id, effects::ALARM, *lane, traceparent.as_deref())?)
         }
