@@ -41,6 +41,7 @@ struct V1Token {
 
 #[derive(Deserialize)]
 struct V2 {
+    v: u64,
     process: String,
     phase: Phase,
     variables: Map<String, Json>,
@@ -61,13 +62,20 @@ struct V2 {
 impl State {
     /// Reads a stored state and tells a newer one from a broken one.
     pub fn from_json(text: &str) -> Result<Self, StateProblem> {
+        // Nearly all are of this version, and need to be gone through only once.
+        if let Ok(stored) = serde_json::from_str::<V2>(text)
+            && stored.v == 2
+        {
+            return Some(Self::from(stored)).filter(Self::is_sound).ok_or(StateProblem::Malformed);
+        }
         let version: Version = serde_json::from_str(text).map_err(|_| StateProblem::Malformed)?;
-        let state = match version.v {
-            1 => serde_json::from_str::<V1>(text).map(Self::from),
-            2 => serde_json::from_str::<V2>(text).map(Self::from),
-            0 => return Err(StateProblem::Malformed),
+        match version.v {
+            1 => {}
+            // It has been tried.
+            0 | 2 => return Err(StateProblem::Malformed),
             found => return Err(StateProblem::Newer { found }),
-        };
+        }
+        let state = serde_json::from_str::<V1>(text).map(Self::from);
         state.ok().filter(State::is_sound).ok_or(StateProblem::Malformed)
     }
 
