@@ -1,8 +1,14 @@
 //! Runs of agents without a model: journeys, codes, and whatever chance brings.
 
+#[cfg(test)]
 mod codes;
+#[cfg(test)]
 mod journeys;
+#[cfg(test)]
 mod limits;
+#[cfg(test)]
 mod random;
+#[cfg(test)]
 mod support;
+#[cfg(test)]
 mod tools;

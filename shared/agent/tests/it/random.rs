@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use runfleet_agent::{
-    Answer, AnswerCall, AnswerUsage, Approval, Begin, Decision, Definition, Effect, Event,
-    FailureKind, Message, ModelFailure, State, Status, Stop, ToolFault, advance,
+    Answer, AnswerCall, AnswerUsage, Approval, Begin, Decision, Definition, Effect, ErrorCode,
+    Event, FailureKind, Message, ModelFailure, Outcome, State, Status, Stop, ToolFault, advance,
 };
 use serde_json::{Value, json};
 
@@ -70,21 +70,26 @@ fn model_event(luck: &Luck, turn: u32, attempt: u32) -> Event {
     let kind = match luck.what % 10 {
         0 => FailureKind::RateLimited,
         1 => FailureKind::Network,
-        2 if luck.pick % 4 == 0 => FailureKind::ContextTooLong,
-        3 if luck.pick % 8 == 0 => FailureKind::Malformed,
+        2 if luck.pick.is_multiple_of(4) => FailureKind::ContextTooLong,
+        3 if luck.pick.is_multiple_of(8) => FailureKind::Malformed,
         _ => return Event::ModelAnswered { turn, attempt, answer: answer(luck) },
     };
-    let failure =
-        ModelFailure { kind, retry_after_ms: (luck.pick % 3 == 0).then_some(luck.pause_ms) };
+    let failure = ModelFailure {
+        kind,
+        retry_after_ms: (luck.pick.is_multiple_of(3)).then_some(luck.pause_ms),
+    };
     Event::ModelFailed { turn, attempt, failure }
 }
 
 fn tool_event(luck: &Luck, call_id: String) -> Event {
     match luck.what % 6 {
-        3 if luck.pick % 2 == 0 => Event::ToolBegan { call_id },
+        3 if luck.pick.is_multiple_of(2) => Event::ToolBegan { call_id },
         0 => {
-            let fault =
-                if luck.pick % 16 == 0 { ToolFault::OutcomeUnknown } else { ToolFault::Failed };
+            let fault = if luck.pick.is_multiple_of(16) {
+                ToolFault::OutcomeUnknown
+            } else {
+                ToolFault::Failed
+            };
             Event::ToolFailed { call_id, fault, problems: Vec::new() }
         }
         1 => Event::ToolDone { call_id, output: Value::Null },
@@ -210,10 +215,8 @@ proptest! {
                         recorded.insert(call_id.clone());
                         carried_out.insert(call_id.clone());
                     }
-                    Event::ToolBegan { call_id } => {
-                        if !repeatable(&outstanding, call_id) {
-                            recorded.insert(call_id.clone());
-                        }
+                    Event::ToolBegan { call_id } if !repeatable(&outstanding, call_id) => {
+                        recorded.insert(call_id.clone());
                     }
                     _ => {}
                 }
@@ -253,7 +256,7 @@ proptest! {
             state = advance(&definition, state, Vec::new(), now_ms).state;
         }
         let end = state.end().unwrap().clone();
-        prop_assert_eq!(end.error.map(runfleet_agent::ErrorCode::outcome).unwrap_or(runfleet_agent::Outcome::Completed), end.outcome);
+        prop_assert_eq!(end.error.map_or(Outcome::Completed, ErrorCode::outcome), end.outcome);
         prop_assert!(end.text.as_ref().is_none_or(|text| text.len() <= 32 * 1024));
         prop_assert_eq!(end.result.is_some(), with_schema && end.error.is_none());
         let after = advance(&definition, state.clone(), vec![Event::Cancelled { caller_gave_up: false }], now_ms + 1);

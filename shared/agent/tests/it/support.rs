@@ -1,4 +1,5 @@
 //! A run that is driven by hand: each step goes through the stored form, as if the worker had died in between.
+#![expect(clippy::needless_pass_by_value, reason = "rows of tests read better")]
 
 use std::collections::BTreeMap;
 

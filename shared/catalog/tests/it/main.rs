@@ -4,6 +4,7 @@
 mod admission;
 #[cfg(test)]
 mod agents;
+#[cfg(test)]
 mod approval;
 #[cfg(test)]
 mod bundle;
