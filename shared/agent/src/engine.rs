@@ -317,6 +317,8 @@ impl Run<'_> {
         self.state.exchanges.clear();
         self.state.first.clear();
         self.state.system.clear();
+        self.state.found.clear();
+        self.state.result_schema = None;
         self.state.judged = clean(&told, crate::definition::JUDGED_BYTES_MAX);
         self.ask_about(Draft { text, result, code });
     }

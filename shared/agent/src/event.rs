@@ -257,7 +257,7 @@ impl Event {
                 let share = EVENT_BYTES_MAX / 4 / answer.calls.len().max(1);
                 for call in &mut answer.calls {
                     call.name = clean(&call.name, TOOL_NAME_BYTES_MAX + 1);
-                    if call.arguments.len() > share.min(json_bytes(&call.arguments)) {
+                    if json_bytes(&call.arguments) > share {
                         "\u{2026}".clone_into(&mut call.arguments);
                     }
                 }

@@ -62,9 +62,12 @@ fn one_answer_of_many_calls_and_long_texts_fits_into_the_state() {
 fn events_are_stored_in_a_bounded_size() {
     let mut answer = calls(&vec![("t", "\"\"\"\"".repeat(5_000).as_str()); 100]);
     answer.text = "\u{1}".repeat(1_000_000);
+    // As JSON six times as long, and short enough to be kept otherwise.
+    let control = calls(&vec![("t", "\u{1}".repeat(500).as_str()); 33]);
     let long = "\u{1}\"".repeat(200_000);
     for event in [
         Event::ModelAnswered { turn: 1, attempt: 1, answer },
+        Event::ModelAnswered { turn: 1, attempt: 1, answer: control },
         Event::ToolDone { call_id: "call_1_1".to_owned(), output: json!([long, {"a": long}]) },
         Event::ToolDone { call_id: "call_1_1".to_owned(), output: json!(long) },
     ] {
@@ -117,6 +120,20 @@ fn what_comes_out_is_judged_before_anybody_reads_it() {
     run.answer(says(r#"{"blocked": false}"#));
     assert_eq!((run.code(), run.end().text.as_deref()), ("", Some("Nice day.")));
     assert_eq!(run.end().usage.input_tokens, 20, "the judgement is paid for");
+}
+
+#[test]
+fn an_end_that_is_being_judged_fits_into_the_state() {
+    let schema = json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "string"}}}, "additionalProperties": false});
+    let spec = json!({"guardrails": {"output": {"blockedTopics": ["prices"]}}, "systemPrompt": "x".repeat(16_000)});
+    let begin = Begin { result_schema: Some(schema), ..begin() };
+    let mut run = Driven::new(definition(spec, json!({})), begin);
+    let items = vec!["\\n".repeat(450); 35];
+    let text = json!({"l": items}).to_string();
+    run.answer(says(&text)).step(Vec::new());
+    run.answer(says(r#"{"blocked": false}"#)).step(Vec::new());
+    assert_eq!(run.code(), "");
+    assert_eq!(run.end().result.as_ref().unwrap()["l"][34], items[34]);
 }
 
 #[test]
