@@ -66,12 +66,17 @@ fn answer(luck: &Luck) -> Answer {
     }
 }
 
-fn model_event(luck: &Luck, turn: u32, attempt: u32) -> Event {
+fn model_event(luck: &Luck, turn: u32, attempt: u32, judged: bool) -> Event {
     let kind = match luck.what % 10 {
         0 => FailureKind::RateLimited,
         1 => FailureKind::Network,
         2 if luck.pick.is_multiple_of(4) => FailureKind::ContextTooLong,
         3 if luck.pick.is_multiple_of(8) => FailureKind::Malformed,
+        // Most runs are let in, so that there is something to see.
+        what if judged && what < 9 => {
+            let answer = Answer { text: r#"{"blocked": false}"#.to_owned(), ..answer(luck) };
+            return Event::ModelAnswered { turn, attempt, answer };
+        }
         _ => return Event::ModelAnswered { turn, attempt, answer: answer(luck) },
     };
     let failure = ModelFailure {
@@ -151,7 +156,10 @@ fn next_event(luck: &Luck, state: &State, outstanding: &[Effect]) -> Option<Even
     let work: Vec<&Effect> =
         outstanding.iter().filter(|effect| !matches!(effect, Effect::Charge { .. })).collect();
     match work.get(usize::from(luck.pick) % work.len().max(1))? {
-        Effect::AskModel { turn, attempt, .. } => Some(model_event(luck, *turn, *attempt)),
+        Effect::AskModel { turn, attempt, request } => {
+            let judged = request.system.starts_with("You judge");
+            Some(model_event(luck, *turn, *attempt, judged))
+        }
         Effect::CallTool { call_id, .. } => Some(tool_event(luck, call_id.clone())),
         _ => None,
     }
@@ -176,7 +184,7 @@ proptest! {
     fn every_run_comes_to_one_end_and_never_asks_for_what_is_recorded(
         approval in prop_oneof![Just(Approval::Deny), Just(Approval::AutoApprove), Just(Approval::Person)],
         with_schema in any::<bool>(),
-        lucks in prop::collection::vec(luck(), 1..80),
+        lucks in prop::collection::vec(luck(), 20..80),
     ) {
         let definition = subject();
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
