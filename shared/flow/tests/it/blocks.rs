@@ -82,7 +82,8 @@ pub(crate) fn draw(dice: &mut Dice, size: usize) -> Model {
 
 fn random(dice: &mut Dice, size: &mut usize, depth: usize, times: u64) -> Block {
     *size = size.saturating_sub(1);
-    if *size == 0 || depth > 5 {
+    // Each takes up to two sub-processes, and no more than ten lie in each other.
+    if *size == 0 || depth > 3 {
         return Block::Leaf(LEAVES[dice.below(LEAVES.len())]);
     }
     let mut some = |dice: &mut Dice, times: u64| random(dice, size, depth + 1, times);
