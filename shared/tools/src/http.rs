@@ -1,7 +1,7 @@
 //! Tools that are one HTTP call, made from a description and the arguments of the model.
 //!
-//! The model fills places in the path, the query, in few headers and in the body, never in scheme, host or port; what it fills in is
-//! escaped for its place. Calls go through the guarded client, which judges addresses.
+//! The model fills places in the path, the query, in few headers and in the body, never in scheme, host or port; what it fills in
+//! is escaped for its place. Calls go through the guarded client, which judges addresses.
 
 mod end;
 mod fill;

@@ -1,8 +1,8 @@
 //! What the tools of agents do.
 //!
 //! An [`Executor`] carries out the calls of one tool; [`perform`] makes one call within all bounds. Here are the tools that the
-//! fleet has itself, records, FEEL, time and web search, and those that are an HTTP call. Whether a call is made at all, how often, and
-//! what becomes of its [`ToolOutcome`] is for others to say.
+//! fleet has itself, records, FEEL, time and web search, and those that are an HTTP call. Whether a call is made at all, how
+//! often, and what becomes of its [`ToolOutcome`] is for others to say.
 //!
 //! It must not speak AMQP or Redis, read a clock for a tool, nor let a value or an address into a failure.
 

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 /// Pauses that a test can wait for.
 pub(crate) const QUICK: BackOff =
-    BackOff { first: Duration::from_millis(300), longest: Duration::from_secs(1) };
+    BackOff { first: Duration::from_secs(1), longest: Duration::from_secs(2) };
 
 fn script() -> String {
     format!("{}/tests/server.py", env!("CARGO_MANIFEST_DIR"))
