@@ -217,6 +217,11 @@ impl State {
         })
     }
 
+    /// Whether it waits for the end of a called process.
+    pub fn calls(&self) -> bool {
+        self.instances.values().any(|instance| matches!(instance.stage, Stage::Called { .. }))
+    }
+
     /// Whether `task` is a user task that waits for its person.
     pub fn is_open_task(&self, task: u64) -> bool {
         self.instances.get(&task).is_some_and(|instance| matches!(instance.stage, Stage::Person(_)))

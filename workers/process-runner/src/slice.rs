@@ -11,6 +11,9 @@ use runfleet_flow::{
 use runfleet_store::{End, Wake};
 use serde_json::{Map, Value};
 
+/// How often a run is looked at that waits for called ones, in milliseconds.
+const CALLS_LOOKED_AT_MS: u64 = 30 * 60 * 1_000;
+
 /// How a run ends, before it is committed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ending {
@@ -143,6 +146,9 @@ pub(crate) fn work(
         }
         Status::Running => save(advanced.state, Wake::Now, &before),
         Status::Waiting { wake_ms } => {
+            // A call that nobody has come to making, whose message is lost as well, has nothing else that would ring.
+            let look_ms = advanced.state.calls().then(|| now_ms.saturating_add(CALLS_LOOKED_AT_MS));
+            let wake_ms = [wake_ms, look_ms].into_iter().flatten().min();
             save(advanced.state, wake_ms.map_or(Wake::Never, Wake::At), &before)
         }
         // The engine may learn more before this worker does; such a run must not be lost in silence.
@@ -251,6 +257,19 @@ mod tests {
         };
         assert_eq!(end.state, RunState::Completed);
         assert!(slices > 2, "{slices}");
+    }
+
+    #[test]
+    fn a_run_that_waits_for_a_called_one_alone_is_looked_at_all_the_same() {
+        let bpmn = r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL"
+            xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="urn:test">
+            <process id="p" isExecutable="true"><startEvent id="s"/><endEvent id="e"/>
+            <callActivity id="c"><extensionElements><zeebe:calledElement processId="q"/></extensionElements></callActivity>
+            <sequenceFlow id="f" sourceRef="s" targetRef="c"/><sequenceFlow id="g" sourceRef="c" targetRef="e"/>
+            </process></definitions>"#;
+        let worked = begin(&Definition::parse(bpmn).unwrap(), "{}", 100);
+        let Step::Save(save) = worked.step else { panic!("{worked:?}") };
+        assert_eq!(save.wake, Wake::At(CALLS_LOOKED_AT_MS));
     }
 
     #[test]
