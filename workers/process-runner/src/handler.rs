@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::answers::{self, Answers};
 use crate::call::Asks;
 use crate::definitions::Definitions;
-use crate::held::{Came, Evaluated, Held};
+use crate::held::{Came, Held};
 use crate::metrics::Metrics;
 use crate::slice::{self, Ending, Step, Worked};
 use crate::threads::{Threads, Unfinished};
@@ -167,12 +167,10 @@ async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Fail
         // where nothing else is in hand.
         return Ok(Verdict::Move(Route::Process(Line::Quarantine)));
     }
-    let mut evaluated = None;
-    if let (Some(fresh), false) = (&message.body.fresh, quarantined) {
-        match untouched(deps, &message, fresh).await? {
-            Untouched::Ended(verdict) => return Ok(verdict),
-            Untouched::GoesOn(first) => evaluated = first,
-        }
+    if let (Some(fresh), false) = (&message.body.fresh, quarantined)
+        && let Some(verdict) = untouched(deps, &message, fresh).await?
+    {
+        return Ok(verdict);
     }
     let again = quarantined || message.attempt > 1;
     let claimed = deps.store.claim_run(run_id, Claim { quarantine: quarantined }).await;
@@ -188,12 +186,6 @@ async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Fail
             }
             if is_late(&record) {
                 return held.finish(&too_late(), &[]).await;
-            }
-            if let (Some(first), Some(fresh)) = (evaluated, &message.body.fresh)
-                && inbox.is_empty()
-                && is_as_told(&record, fresh)
-            {
-                return held.begin(first).await;
             }
             held.work(inbox, came(&message, again || cut_off)).await
         }
@@ -224,39 +216,19 @@ fn came(message: &Inbound<Advance>, again: bool) -> Came {
     }
 }
 
-/// What the short way has come to.
-enum Untouched {
-    /// The run has ended.
-    Ended(Verdict),
-    /// The record has to be read; the first slice counts if it says what was told.
-    GoesOn(Option<Evaluated>),
-}
-
-/// Whether nothing of a run has been executed, and its record says what its first message has told.
-fn is_as_told(record: &RunRecord, fresh: &Fresh) -> bool {
-    record.position.is_none()
-        && record.workspace == fresh.workspace
-        && record.target == fresh.target
-        && record.target_version == fresh.target_version
-        && record.input.as_deref() == fresh.input.as_deref().map(RawValue::get)
-}
-
 /// The short way for the first message of a run: evaluated from what the message says, committed only if the record says the
-/// same. When that does not bring the run to its end, or more has to be done than to end it, the record is read.
+/// same. `None` when that does not bring the run to its end, or more has to be done than to end it; then the record is read.
 async fn untouched(
     deps: &Deps,
     message: &Inbound<Advance>,
     fresh: &Fresh,
-) -> Result<Untouched, Failure> {
-    let nothing = || Ok(Untouched::GoesOn(None));
+) -> Result<Option<Verdict>, Failure> {
     let found = deps.definitions.get(&fresh.workspace, &fresh.target, fresh.target_version).await?;
-    let Some(definition) = found else { return nothing() };
+    let Some(definition) = found else { return Ok(None) };
     let input = fresh.input.as_deref().map(RawValue::get);
-    let Ok(Ok(state)) = slice::state_of(&definition, None, input) else { return nothing() };
+    let Ok(Ok(state)) = slice::state_of(&definition, None, input) else { return Ok(None) };
     let worked = deps.evaluate(&definition, state, Vec::new()).await?;
-    let (Step::End(end), true) = (&worked.step, worked.effects.is_empty()) else {
-        return Ok(Untouched::GoesOn(Some(Evaluated { definition, worked })));
-    };
+    let (Step::End(end), true) = (&worked.step, worked.effects.is_empty()) else { return Ok(None) };
     runfleet_faults::point("process.before_commit");
     let told = Told {
         workspace: &fresh.workspace,
@@ -274,15 +246,15 @@ async fn untouched(
                 ending::wake(&deps.publisher, &parent).await?;
             }
             if outcome_wanted {
-                let Some(ready) = outcome_of(run_id, fresh) else { return nothing() };
+                let Some(ready) = outcome_of(run_id, fresh) else { return Ok(None) };
                 let effect = effects::outcome(&ready, message.lane, message.traceparent.as_deref());
                 deps.publish(effect.permanent("writing the outcome message")?).await?;
             }
-            Ok(Untouched::Ended(Verdict::Done))
+            Ok(Some(Verdict::Done))
         }
-        Finished::Ended(now) => ended_before(deps, &now).await.map(Untouched::Ended),
-        Finished::Missing => Ok(Untouched::Ended(Verdict::Drop("no_such_run"))),
-        Finished::Lost | Finished::Busy => nothing(),
+        Finished::Ended(now) => ended_before(deps, &now).await.map(Some),
+        Finished::Missing => Ok(Some(Verdict::Drop("no_such_run"))),
+        Finished::Lost | Finished::Busy => Ok(None),
     }
 }
 
@@ -339,44 +311,4 @@ async fn end_late(deps: &Deps, record: &RunRecord) -> Result<Verdict, Failure> {
 async fn ended_before(deps: &Deps, record: &RunRecord) -> Result<Verdict, Failure> {
     ending::follow_again(&deps.store, &deps.publisher, record).await?;
     Ok(Verdict::Duplicate)
-}
-
-#[cfg(test)]
-mod tests {
-    use runfleet_contracts::message::Fresh;
-    use serde_json::value::RawValue;
-
-    use super::is_as_told;
-    use crate::testing::{World, name};
-
-    #[tokio::test]
-    async fn what_was_evaluated_unread_counts_only_if_the_record_says_what_was_told() {
-        let world = World::new(None).await;
-        let mut record = world.run().await;
-        record.input = Some("{}".to_owned());
-        let told = Fresh {
-            workspace: name("acme"),
-            project: name("shop"),
-            target: name("order"),
-            target_version: 1,
-            input: Some(RawValue::from_string("{}".to_owned()).unwrap()),
-            job: None,
-            hops: 9,
-            chain: 0,
-        };
-        assert!(is_as_told(&record, &told));
-        let other = |change: fn(&mut Fresh)| {
-            let mut other = told.clone();
-            change(&mut other);
-            is_as_told(&record, &other)
-        };
-        assert!(!other(|told| told.workspace = name("other")));
-        assert!(!other(|told| told.target = name("other")));
-        assert!(!other(|told| told.target_version = 2));
-        assert!(!other(|told| told.input = None));
-        assert!(!other(|told| told.input = RawValue::from_string("{ }".to_owned()).ok()));
-        record.position = Some("{}".to_owned());
-        assert!(!is_as_told(&record, &told), "it has been executed");
-        world.end().await;
-    }
 }

@@ -27,20 +27,6 @@ pub(crate) enum Came {
     Unfounded,
 }
 
-/// The first slice of a run, evaluated from what its first message says of the record.
-pub(crate) struct Evaluated {
-    pub(crate) definition: Arc<Definition>,
-    pub(crate) worked: Worked,
-}
-
-/// What comes next of a run.
-enum Next {
-    /// A slice that was evaluated already.
-    Evaluated(Worked),
-    /// A slice from this state, with what has happened.
-    Evaluate(State, Vec<Stored>),
-}
-
 /// A run that this worker holds.
 pub(crate) struct Held<'a> {
     pub(crate) deps: &'a Deps,
@@ -72,29 +58,20 @@ impl Held<'_> {
         };
         // Only a state whose holder was cut off has something that was to be sent; the next slice forgets it.
         self.performer().perform(state.sent()).await?;
-        self.slices(&definition, Next::Evaluate(state, inbox), unsure).await
-    }
-
-    /// Moves on a run of which nothing has been executed yet, and whose first slice was evaluated before it was claimed.
-    pub(crate) async fn begin(&self, evaluated: Evaluated) -> Result<Verdict, Failure> {
-        self.slices(&evaluated.definition, Next::Evaluated(evaluated.worked), false).await
+        self.slices(&definition, state, inbox, unsure).await
     }
 
     /// `unsure`: whether what the state calls for already has to be done once more.
     async fn slices(
         &self,
         definition: &Arc<Definition>,
-        mut next: Next,
+        mut state: State,
+        mut inbox: Vec<Stored>,
         mut unsure: bool,
     ) -> Result<Verdict, Failure> {
         for _ in 0..SLICES_AT_ONCE {
-            let (worked, consumed) = match next {
-                Next::Evaluated(worked) => (worked, Vec::new()),
-                Next::Evaluate(state, inbox) => {
-                    let (events, consumed) = events::read(&inbox);
-                    (self.deps.evaluate(definition, state, events).await?, consumed)
-                }
-            };
+            let (events, consumed) = events::read(&inbox);
+            let worked = self.deps.evaluate(definition, state, events).await?;
             self.deps.count_ignored(worked.ignored);
             runfleet_faults::point("process.before_commit");
             let Worked { step, effects, history, .. } = worked;
@@ -118,7 +95,7 @@ impl Held<'_> {
             match saved {
                 Saved::Saved { released: true, .. } => return self.released(&save).await,
                 Saved::Saved { inbox: waiting, .. } => {
-                    (next, unsure) = (Next::Evaluate(save.state, waiting), false);
+                    (state, inbox, unsure) = (save.state, waiting, false);
                 }
                 Saved::Lost | Saved::Ended(_) => {
                     self.deps.count_slice("superseded");
