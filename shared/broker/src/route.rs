@@ -47,6 +47,10 @@ pub enum Route {
     Done(Lane),
     /// HTTP calls of Process runs, to process-runner. Apart from its other work, so that no run waits behind a slow server.
     Call(Lane),
+    /// Model calls of agent runs, to agent-runner. Apart from its other work, so that no run waits behind a slow model.
+    Turn(Lane),
+    /// Tool calls of agent runs, to agent-runner. Apart from its other work for the same reason.
+    Tool(Lane),
     /// Answers of hosts, to process-runner: the queues of [`Route::Process`] through an exchange that hosts may publish to.
     Answer(Lane),
     /// Jobs of a project, to its hosts.
@@ -77,7 +81,9 @@ impl Route {
             .chain(lines.map(Self::Agent))
             .chain(lanes.clone().map(Self::Deliver))
             .chain(lanes.clone().map(Self::Done))
-            .chain(lanes.map(Self::Call))
+            .chain(lanes.clone().map(Self::Call))
+            .chain(lanes.clone().map(Self::Turn))
+            .chain(lanes.map(Self::Tool))
     }
 
     /// Whether its queue belongs to a project, and so may be missing.
@@ -105,6 +111,10 @@ impl Route {
             Self::Done(Lane::Backfill) => "completion-dispatcher.backfill",
             Self::Call(Lane::Interactive) => "process-runner.calls",
             Self::Call(Lane::Backfill) => "process-runner.calls-backfill",
+            Self::Turn(Lane::Interactive) => "agent-runner.turns",
+            Self::Turn(Lane::Backfill) => "agent-runner.turns-backfill",
+            Self::Tool(Lane::Interactive) => "agent-runner.tools",
+            Self::Tool(Lane::Backfill) => "agent-runner.tools-backfill",
             Self::Job { workspace, project } => {
                 return Cow::Owned(names::job_queue(workspace, project));
             }
@@ -120,7 +130,7 @@ impl Route {
         match self {
             Self::Start(_) => START_EXCHANGE,
             Self::Process(_) | Self::Call(_) => "x.process",
-            Self::Agent(_) => "x.agent",
+            Self::Agent(_) | Self::Turn(_) | Self::Tool(_) => "x.agent",
             Self::Deliver(_) => "x.deliver",
             Self::Done(_) => "x.done",
             Self::Answer(_) => names::ANSWER_EXCHANGE,
@@ -137,6 +147,8 @@ impl Route {
             Self::Deliver(_) => Target::Deliver,
             Self::Done(_) => Target::Done,
             Self::Call(_) => Target::Call,
+            Self::Turn(_) => Target::Turn,
+            Self::Tool(_) => Target::Tool,
             Self::Answer(_) => Target::Answer,
             Self::Job { .. } => Target::Job,
             Self::Task { .. } => Target::Task,
@@ -153,6 +165,8 @@ pub(crate) enum Target {
     Deliver,
     Done,
     Call,
+    Turn,
+    Tool,
     Answer,
     Job,
     Task,
@@ -161,13 +175,15 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Start,
         Self::Process,
         Self::Agent,
         Self::Deliver,
         Self::Done,
         Self::Call,
+        Self::Turn,
+        Self::Tool,
         Self::Answer,
         Self::Job,
         Self::Task,
@@ -183,6 +199,8 @@ impl Target {
             Self::Deliver => "deliver",
             Self::Done => "done",
             Self::Call => "call",
+            Self::Turn => "turn",
+            Self::Tool => "tool",
             Self::Answer => "answer",
             Self::Job => "job",
             Self::Task => "task",
@@ -201,8 +219,8 @@ mod tests {
     #[test]
     fn every_fixed_route_has_a_queue_of_its_own() {
         let queues: HashSet<_> = Route::fixed().map(|route| route.queue()).collect();
-        assert_eq!(queues.len(), 14);
-        assert_eq!(Route::fixed().count(), 14);
+        assert_eq!(queues.len(), 18);
+        assert_eq!(Route::fixed().count(), 18);
     }
 
     #[test]

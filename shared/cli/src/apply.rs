@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use runfleet_broker::{Topology, TopologyAdmin};
 use runfleet_catalog::{Bundle, Changes, Mistakes, ProcessProblem, ProcessSummary, Snapshot, load};
-use runfleet_domain::Name;
+use runfleet_domain::{Name, RunKind};
 use runfleet_flow::Definition;
 use runfleet_store::{CatalogPut, Store};
 
@@ -94,10 +94,17 @@ pub async fn store_bundle(
             .definitions
             .iter()
             .map(|new| runfleet_store::Definition {
-                process: &new.process,
+                kind: RunKind::Process,
+                target: &new.process,
                 version: new.version,
-                xml: &new.xml,
+                text: &new.xml,
             })
+            .chain(merged.agent_versions.iter().map(|new| runfleet_store::Definition {
+                kind: RunKind::Agent,
+                target: &new.agent,
+                version: new.version,
+                text: &new.json,
+            }))
             .collect();
         let expected = Some(stored.map_or(0, |stored| stored.revision));
         // Also without a change: storing announces the catalog again, which heals an announcement that got lost.

@@ -1,7 +1,7 @@
 //! `runfleet run show`: where a run stands, why, and what happens next by when. The ledger's view.
 
 use anyhow::{Context as _, Result, bail};
-use runfleet_domain::{RunId, RunState};
+use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_flow::{ActiveElement, AwaitedView, Definition, Doing, RunView};
 use runfleet_store::{OutcomeState, RunExplained, RunRecord, Store};
 
@@ -30,7 +30,12 @@ pub(crate) async fn run(id: &str) -> Result<()> {
 /// The Process of a run that has not ended, as text, with what stands where.
 async fn drawing(store: &Store, record: &RunRecord) -> Result<Option<String>> {
     let Ok(Some(view)) = tasks::view(record) else { return Ok(None) };
-    let stored = store.load_definition(&record.workspace, &record.target, record.target_version);
+    if record.id.kind() != RunKind::Process {
+        return Ok(None);
+    }
+    let (workspace, target) = (&record.workspace, &record.target);
+    let stored =
+        store.load_definition(RunKind::Process, workspace, target, record.target_version);
     let Some(bpmn) = stored.await.context("loading the definition")? else { return Ok(None) };
     let Ok(definition) = Definition::parse(&bpmn) else { return Ok(None) };
     Ok(Some(definition.describe_at(&|element| marks(&view, element))))

@@ -6,6 +6,7 @@
 //! generated from its type.
 
 pub mod address;
+pub mod agent_run;
 pub mod agents;
 pub mod asyncapi;
 pub mod claims;
@@ -26,6 +27,7 @@ pub mod run_event;
 pub mod schema;
 mod strict;
 
+pub use agent_run::{AgentTool, AgentTurn};
 pub use claims::Claims;
 pub use error::{ErrorBody, ErrorCode, Reply};
 pub use host::{AskId, HostAnswer, HostOutcome, HostRequest, HostWork, ProcessCall};

@@ -3,6 +3,7 @@
 
 use schemars::{Schema, schema_for};
 
+use crate::agent_run::{AgentResult, AgentTool, AgentTurn};
 use crate::agents::{AgentGet, AgentInput, AgentRunState, AgentStart, AgentStarted};
 use crate::claims::Claims;
 use crate::error::{ErrorBody, Reply};
@@ -58,11 +59,14 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("host.progress", schema_for!(HostProgress)),
         ("host.answer", schema_for!(HostAnswer)),
         ("process.call", schema_for!(ProcessCall)),
+        ("agent.turn", schema_for!(AgentTurn)),
+        ("agent.tool", schema_for!(AgentTool)),
         ("run-event", schema_for!(RunEvent)),
         ("run.outcome", schema_for!(OutcomeReady)),
         ("job.run", schema_for!(JobRun)),
         ("job.result", schema_for!(JobResult)),
         ("process-completion", schema_for!(ProcessCompletion)),
+        ("agent-result", schema_for!(AgentResult)),
     ]
 }
 

@@ -4,7 +4,7 @@
 //! the next one of that workspace makes up for it: applying the same catalog again announces it again.
 
 use redis::Value;
-use runfleet_domain::Name;
+use runfleet_domain::{Name, RunKind};
 
 use crate::error::StoreError;
 use crate::metrics::Operation;
@@ -25,15 +25,17 @@ const CATALOG_VERSION: u64 = 1;
 
 const CATALOG: &str = "catalog";
 
-/// The text of one version of a Process.
+/// The text of one version of a Process or agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Definition<'a> {
-    /// The Process.
-    pub process: &'a Name,
+    /// What it is. A Process and an agent may have the same name.
+    pub kind: RunKind,
+    /// The Process or agent.
+    pub target: &'a Name,
     /// The version; once it has been applied its text must not change.
     pub version: u32,
     /// The text.
-    pub xml: &'a str,
+    pub text: &'a str,
 }
 
 /// What became of a new catalog.
@@ -76,7 +78,7 @@ fn check(json: &str, definitions: &[Definition<'_>]) -> Result<(), StoreError> {
     if definitions.len() > DEFINITIONS_MAX {
         return Err(StoreError::Invalid("more than 1,000 definitions in one change"));
     }
-    if definitions.iter().any(|definition| definition.xml.len() > DEFINITION_BYTES_MAX) {
+    if definitions.iter().any(|definition| definition.text.len() > DEFINITION_BYTES_MAX) {
         return Err(StoreError::Invalid("a definition is larger than 1 MiB"));
     }
     Ok(())
@@ -96,14 +98,14 @@ impl Store {
         check(json, definitions)?;
         let mut names = vec![self.keys().catalog(workspace)];
         names.extend(definitions.iter().map(|definition| {
-            self.keys().definition(workspace, definition.process, definition.version)
+            self.keys().definition(definition.kind, workspace, definition.target, definition.version)
         }));
         let args = Args::default()
             .with(call_token())
             .with(expected.map_or(String::new(), |revision| revision.to_string()))
             .with(json)
             .with(CATALOG_VERSION);
-        let args = definitions.iter().fold(args, |args, definition| args.with(definition.xml));
+        let args = definitions.iter().fold(args, |args, definition| args.with(definition.text));
         let lua = &self.scripts().catalog_put;
         let value = self.run_script(Operation::PutCatalog, lua, &names, args).await?;
         let (tag, mut reply) = Reply::open("catalog_put", value)?;
@@ -136,15 +138,16 @@ impl Store {
         Ok(Some(StoredCatalog { revision: fields.must("revision")?, json: fields.must("json")? }))
     }
 
-    /// The text of one version of a Process.
+    /// The text of one version of a Process or agent.
     pub async fn load_definition(
         &self,
+        kind: RunKind,
         workspace: &Name,
-        process: &Name,
+        target: &Name,
         version: u32,
     ) -> Result<Option<String>, StoreError> {
         let mut command = redis::cmd("GET");
-        command.arg(self.keys().definition(workspace, process, version));
+        command.arg(self.keys().definition(kind, workspace, target, version));
         match self.run_command(Operation::LoadDefinition, command).await? {
             Value::Nil => Ok(None),
             value => text(value)

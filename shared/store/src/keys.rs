@@ -271,8 +271,18 @@ impl Keys {
     }
 
     /// String: the text of one version of a Process.
-    pub(crate) fn definition(&self, workspace: &Name, process: &Name, version: u32) -> String {
-        let rest = format!("def:{workspace}:{process}:{version}");
+    pub(crate) fn definition(
+        &self,
+        kind: RunKind,
+        workspace: &Name,
+        target: &Name,
+        version: u32,
+    ) -> String {
+        let place = match kind {
+            RunKind::Process => "def",
+            RunKind::Agent => "agent",
+        };
+        let rest = format!("{place}:{workspace}:{target}:{version}");
         self.at(Shard::of_workspace(workspace.as_str()), &rest)
     }
 
@@ -312,7 +322,7 @@ mod tests {
             keys.revoked(shard, &workspace, &project, &project),
             keys.alarms(shard, AlarmSet::Done),
             keys.catalog(&workspace),
-            keys.definition(&workspace, &project, 7),
+            keys.definition(RunKind::Process, &workspace, &project, 7),
             keys.skew(shard),
             keys.incidents(shard),
             keys.wait(shard, &Digest::of(&["}:{s00}:x"])),

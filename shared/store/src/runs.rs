@@ -61,6 +61,19 @@ impl Store {
         RunRecord::read(run, fields).map(Some)
     }
 
+    /// Where a run is; none when it is not there. Much less to read than its record.
+    pub async fn run_state(&self, run: RunId) -> Result<Option<RunState>, StoreError> {
+        let mut command = redis::cmd("HGET");
+        command.arg(self.keys().run(run)).arg("state");
+        match self.run_command(Operation::LoadRun, command).await? {
+            Value::Nil => Ok(None),
+            value => text(value)
+                .and_then(|word| RunState::from_word(&word))
+                .map(Some)
+                .ok_or(StoreError::Corrupt { kind: RUN, field: "state" }),
+        }
+    }
+
     /// The record of a run with its alarm and inbox, for an operator.
     pub async fn explain_run(&self, run: RunId) -> Result<Option<RunExplained>, StoreError> {
         let keys = self.keys();

@@ -6,8 +6,12 @@
 use std::fmt::Display;
 
 use runfleet_broker::{Confirm, Line, Outgoing, PublishError, Publisher, Route};
+use runfleet_contracts::agent_run::{AgentOutput, AgentResult, EndedAgentRun};
+use runfleet_contracts::agents::AgentRunError;
 use runfleet_contracts::message::{EndedProcess, Fresh, ProcessCompletion};
-use runfleet_contracts::{Advance, HostRequest, JobRun, Message, OutcomeReady, ProcessCall};
+use runfleet_contracts::{
+    Advance, AgentTool, AgentTurn, HostRequest, JobRun, Message, OutcomeReady, ProcessCall,
+};
 use runfleet_domain::limits::PROCESS_OUTPUT_BYTES_MAX;
 use runfleet_domain::{Lane, RunId, RunKind};
 use runfleet_store::{JobRecord, OutcomeState, RunRecord};
@@ -149,6 +153,20 @@ pub fn call(call: &ProcessCall, lane: Lane, trace: Option<&str>) -> Result<Effec
     Ok(Effect { route: Route::Call(lane), message: message.about(call.run_id.to_string()) })
 }
 
+/// One attempt of a question of an agent run to its model.
+pub fn turn(turn: &AgentTurn, lane: Lane, trace: Option<&str>) -> Result<Effect, EffectError> {
+    let mut message = outgoing(turn.message_id(), turn, lane, trace)?;
+    message.expires_at_ms = Some(turn.deadline);
+    Ok(Effect { route: Route::Turn(lane), message: message.about(turn.run_id.to_string()) })
+}
+
+/// A tool call of an agent run.
+pub fn tool(tool: &AgentTool, lane: Lane, trace: Option<&str>) -> Result<Effect, EffectError> {
+    let mut message = outgoing(tool.message_id(), tool, lane, trace)?;
+    message.expires_at_ms = Some(tool.deadline);
+    Ok(Effect { route: Route::Tool(lane), message: message.about(tool.run_id.to_string()) })
+}
+
 /// One attempt of a task that a host of the project carries out.
 pub fn task(request: &HostRequest, lane: Lane, trace: Option<&str>) -> Result<Effect, EffectError> {
     let mut message = outgoing(request.request_id.to_string(), request, lane, trace)?;
@@ -164,6 +182,26 @@ fn raw(json: Option<&str>) -> Result<Option<Box<RawValue>>, EffectError> {
 }
 
 fn job_payload(record: &JobRecord) -> Result<Box<RawValue>, EffectError> {
+    match record.run_id.kind() {
+        RunKind::Process => process_payload(record),
+        RunKind::Agent => agent_payload(record),
+    }
+}
+
+fn agent_payload(record: &JobRecord) -> Result<Box<RawValue>, EffectError> {
+    let output = AgentOutput::read(record.output.as_deref());
+    let error = record.error.as_ref().map(|error| AgentRunError {
+        code: error.code.clone(),
+        message: error.message.clone(),
+    });
+    let result = AgentResult {
+        payload: raw(record.echo.as_deref())?,
+        agent_run: EndedAgentRun::new(record.run_id, record.ended, output, error),
+    };
+    serde_json::value::to_raw_value(&result).map_err(EffectError)
+}
+
+fn process_payload(record: &JobRecord) -> Result<Box<RawValue>, EffectError> {
     let output = record.output.as_deref().filter(|output| output.len() <= PROCESS_OUTPUT_BYTES_MAX);
     let completion = ProcessCompletion {
         payload: raw(record.echo.as_deref())?,

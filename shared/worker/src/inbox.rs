@@ -2,7 +2,9 @@
 
 use runfleet_broker::{DecodeError, Inbox};
 use runfleet_contracts::host::{HostAccepted, HostProgress};
-use runfleet_contracts::{Advance, HostAnswer, JobRun, Message, ProcessCall};
+use runfleet_contracts::{
+    Advance, AgentTool, AgentTurn, HostAnswer, JobRun, Message, ProcessCall,
+};
 
 /// Reads a body of one kind. The text of an error tells the place, never a value.
 pub fn decode<M: Message>(body: &[u8]) -> Result<M, DecodeError> {
@@ -45,6 +47,12 @@ pub type JobInbox = Only<JobRun>;
 
 /// What process-runner takes from its lines for HTTP calls.
 pub type CallInbox = Only<ProcessCall>;
+
+/// What agent-runner takes from its lines for model calls.
+pub type TurnInbox = Only<AgentTurn>;
+
+/// What agent-runner takes from its lines for tool calls.
+pub type ToolInbox = Only<AgentTool>;
 
 /// What process-runner takes from its lanes.
 #[derive(Debug)]

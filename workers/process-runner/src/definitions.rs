@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use runfleet_broker::{Classify, Failure};
-use runfleet_domain::Name;
+use runfleet_domain::{Name, RunKind};
 use runfleet_flow::Definition;
 use runfleet_store::Store;
 
@@ -38,7 +38,7 @@ impl Definitions {
         }
         let stored = self
             .store
-            .load_definition(workspace, process, version)
+            .load_definition(RunKind::Process, workspace, process, version)
             .await
             .transient("loading a definition")?;
         let Some(xml) = stored else { return Ok(None) };

@@ -2,6 +2,7 @@
 
 use runfleet_broker::{Classify, Failure, Inbound, Verdict};
 use runfleet_catalog::Snapshot;
+use runfleet_contracts::agent_run::{AgentOutput, error_of};
 use runfleet_contracts::agents::{AgentGet, AgentRunError, AgentRunState};
 use runfleet_contracts::processes::{ProcessGet, ProcessState};
 use runfleet_contracts::{ErrorBody, ErrorCode, Reply, Request};
@@ -128,16 +129,20 @@ fn state(run: &RunRecord) -> Result<Box<RawValue>, serde_json::Error> {
             started_at: run.started_at_ms,
             finished_at: run.finished_at_ms,
         })),
-        RunKind::Agent => to_raw_value(&Reply::Done(AgentRunState {
-            run_id: run.id.to_string(),
-            status: word,
-            text: None,
-            result: None,
-            error: run.error.as_ref().map(|error| AgentRunError {
+        RunKind::Agent => {
+            let AgentOutput { text, result, .. } = AgentOutput::read(run.output.as_deref());
+            let error = run.error.as_ref().map(|error| AgentRunError {
                 code: error.code.clone(),
                 message: error.message.clone(),
-            }),
-            delivery: None,
-        })),
+            });
+            to_raw_value(&Reply::Done(AgentRunState {
+                run_id: run.id.to_string(),
+                status: word,
+                text,
+                result,
+                error: error_of(run.state, error),
+                delivery: None,
+            }))
+        }
     }
 }

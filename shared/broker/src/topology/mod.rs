@@ -282,7 +282,8 @@ fn work_pattern() -> String {
         .collect();
     let mut known = HashSet::new();
     workers.retain(|worker| known.insert(worker.clone()));
-    format!(r"^({})\.(interactive|backfill|quarantine|calls|calls-backfill)$", workers.join("|"))
+    let lines = "interactive|backfill|quarantine|calls|calls-backfill|turns|turns-backfill|tools|tools-backfill";
+    format!(r"^({})\.({lines})$", workers.join("|"))
 }
 
 /// Messages that the broker gives up go to the parking queue, and none is lost on the way: that needs a refusing queue.
@@ -349,7 +350,7 @@ mod tests {
     fn the_work_policy_names_the_five_workers() {
         assert_eq!(
             work_pattern(),
-            r"^(start-intake|process-runner|agent-runner|delivery|completion-dispatcher)\.(interactive|backfill|quarantine|calls|calls-backfill)$"
+            r"^(start-intake|process-runner|agent-runner|delivery|completion-dispatcher)\.(interactive|backfill|quarantine|calls|calls-backfill|turns|turns-backfill|tools|tools-backfill)$"
         );
     }
 

@@ -1,0 +1,112 @@
+//! Settings of calls: how many at once, what may be called, where scripts are.
+
+use std::path::PathBuf;
+
+use runfleet_broker::{LaneConfig, Route};
+use runfleet_domain::Lane;
+use runfleet_http::AllowList;
+use runfleet_runtime::Env;
+
+/// Calls at once, interactive lane.
+const PREFETCH: u16 = 64;
+
+/// Calls at once, backfill lane.
+const PREFETCH_BACKFILL: u16 = 16;
+
+/// What the part of agent-runner is told that asks others.
+#[derive(Debug)]
+pub(crate) struct CallConfig {
+    turns: [u16; 2],
+    tools: [u16; 2],
+    /// Providers that may be called although they are not public.
+    pub(crate) model_allow: AllowList,
+    /// Where the scripts of scripted providers are.
+    pub(crate) scripts: Option<PathBuf>,
+}
+
+impl CallConfig {
+    /// The lines of model calls with their prefetch.
+    pub(crate) fn turn_lanes(&self) -> Vec<LaneConfig> {
+        lanes(Route::Turn, self.turns)
+    }
+
+    /// The lines of tool calls with their prefetch.
+    pub(crate) fn tool_lanes(&self) -> Vec<LaneConfig> {
+        lanes(Route::Tool, self.tools)
+    }
+
+    /// Reads all settings.
+    pub(crate) fn from_env(env: &mut Env) -> Option<Self> {
+        let turns = env.or(
+            "RUNFLEET_PREFETCH_TURNS",
+            PREFETCH,
+            "Model calls of agents at once, interactive lane.",
+        );
+        let turns_backfill = env.or(
+            "RUNFLEET_PREFETCH_TURNS_BACKFILL",
+            PREFETCH_BACKFILL,
+            "Model calls of agents at once, backfill lane.",
+        );
+        let tools = env.or(
+            "RUNFLEET_PREFETCH_TOOLS",
+            PREFETCH,
+            "Tool calls of agents at once, interactive lane.",
+        );
+        let tools_backfill = env.or(
+            "RUNFLEET_PREFETCH_TOOLS_BACKFILL",
+            PREFETCH_BACKFILL,
+            "Tool calls of agents at once, backfill lane.",
+        );
+        let model_allow = env.optional::<AllowList>(
+            "RUNFLEET_MODEL_ALLOW",
+            "Hosts, host:port, addresses and networks at which providers of models may be called although they are not public or not https; separated by commas.",
+        );
+        let scripts = env.optional::<PathBuf>(
+            "RUNFLEET_MODEL_SCRIPTS_DIR",
+            "Folder with the files that scripted providers play, for development and tests; absent: an agent with such a provider fails.",
+        );
+        for (name, prefetch) in [
+            ("RUNFLEET_PREFETCH_TURNS", turns),
+            ("RUNFLEET_PREFETCH_TURNS_BACKFILL", turns_backfill),
+            ("RUNFLEET_PREFETCH_TOOLS", tools),
+            ("RUNFLEET_PREFETCH_TOOLS_BACKFILL", tools_backfill),
+        ] {
+            let good = prefetch.is_none_or(|prefetch| (1..=2_000).contains(&prefetch));
+            env.check(good, format!("{name} must be 1 to 2000"));
+        }
+        Some(Self {
+            turns: [turns?, turns_backfill?],
+            tools: [tools?, tools_backfill?],
+            model_allow: model_allow?.unwrap_or_default(),
+            scripts: scripts?,
+        })
+    }
+}
+
+fn lanes(route: fn(Lane) -> Route, prefetch: [u16; 2]) -> Vec<LaneConfig> {
+    [Lane::Interactive, Lane::Backfill]
+        .into_iter()
+        .zip(prefetch)
+        .map(|(lane, prefetch)| LaneConfig::new(route(lane).queue(), lane, prefetch))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_mistakes_are_told_at_once_and_nothing_has_to_be_set() {
+        let mut env = Env::from_map([
+            ("RUNFLEET_PREFETCH_TURNS", "0"),
+            ("RUNFLEET_PREFETCH_TOOLS_BACKFILL", "2001"),
+            ("RUNFLEET_MODEL_ALLOW", "s3cret/x"),
+        ]);
+        assert!(CallConfig::from_env(&mut env).is_none());
+        let mistakes = env.finish().unwrap_err().mistakes;
+        assert_eq!(mistakes.len(), 3, "{mistakes:?}");
+        assert!(mistakes.iter().all(|mistake| !mistake.contains("s3cret")), "{mistakes:?}");
+        let config = CallConfig::from_env(&mut Env::from_map([("", ""); 0])).unwrap();
+        assert_eq!(config.turn_lanes().len() + config.tool_lanes().len(), 4);
+    }
+}

@@ -1,0 +1,25 @@
+//! From what waits in the inbox of a run to what the state machine takes in.
+
+use runfleet_agent::Event;
+use runfleet_domain::MessageId;
+use runfleet_store::Event as Stored;
+
+/// Everything that could be read, and the ids of everything: what cannot be read leaves the inbox too, or it would hold up
+/// the run for ever.
+pub(crate) fn read(inbox: &[Stored]) -> (Vec<Event>, Vec<MessageId>) {
+    let mut events = Vec::with_capacity(inbox.len());
+    for stored in inbox {
+        match serde_json::from_str::<Event>(&stored.body) {
+            Ok(event) => events.push(event),
+            Err(_) => {
+                tracing::error!(id = %stored.id, "an event of a run cannot be read");
+            }
+        }
+    }
+    (events, inbox.iter().map(|stored| stored.id.clone()).collect())
+}
+
+/// An event as the inbox takes it; none when it cannot be written, which is a fault of ours.
+pub(crate) fn body(event: Event) -> Option<String> {
+    serde_json::to_string(&event.bounded()).ok()
+}

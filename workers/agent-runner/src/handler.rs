@@ -1,0 +1,140 @@
+//! One message: which run it is about, who may move it, and what becomes of a run that nobody may move any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runfleet_agent::ErrorCode;
+use runfleet_broker::{Classify, Failure, Inbound, Line, Publisher, Route, Verdict};
+use runfleet_contracts::Advance;
+use runfleet_domain::RunKind;
+use runfleet_domain::limits::CRASHES_MAX;
+use runfleet_runtime::clock::now_ms;
+use runfleet_store::{Claim, Claimed, Finished, RunRecord, Store};
+use runfleet_worker::inbox::AdvanceInbox;
+use runfleet_worker::{Fleet, effects, ending};
+
+use crate::definitions::Definitions;
+use crate::held::{Came, Held};
+use crate::metrics::Metrics;
+use crate::slice::{self, Ending};
+
+/// The queue of runs whose message came back after a crash.
+pub(crate) const QUARANTINE: &str = "agent-runner.quarantine";
+
+/// When a message is looked at again that was not brought to its end and whose run somebody holds.
+const HELD_PAUSE: Duration = Duration::from_secs(5);
+
+/// What the handler may touch.
+pub(crate) struct Deps {
+    pub(crate) store: Store,
+    pub(crate) publisher: Publisher,
+    pub(crate) definitions: Definitions,
+    pub(crate) metrics: Metrics,
+}
+
+impl Deps {
+    pub(crate) fn new(fleet: &Fleet) -> anyhow::Result<Self> {
+        Ok(Self {
+            store: fleet.store.clone(),
+            publisher: fleet.publisher.clone(),
+            definitions: Definitions::new(fleet.store.clone()),
+            metrics: Metrics::new(&fleet.process.registry)?,
+        })
+    }
+
+    pub(crate) fn count_end(&self, end: &Ending) {
+        runfleet_faults::point("agent.committed");
+        self.metrics.ended.with_label_values(&[end.state.as_str()]).inc();
+        self.count_slice("ended");
+    }
+
+    pub(crate) fn count_slice(&self, result: &str) {
+        self.metrics.slices.with_label_values(&[result]).inc();
+    }
+
+    pub(crate) async fn publish(&self, effect: effects::Effect) -> Result<(), Failure> {
+        effects::publish(&self.publisher, effect).await.transient("publishing an effect")
+    }
+}
+
+pub(crate) async fn handle(
+    deps: Arc<Deps>,
+    message: Inbound<AdvanceInbox>,
+) -> Result<Verdict, Failure> {
+    let (body, message) = message.split();
+    move_on(&deps, message.with(body.0)).await
+}
+
+async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Failure> {
+    let run_id = message.body.run_id;
+    if run_id.kind() != RunKind::Agent {
+        return Ok(Verdict::Park("wrong_kind", "not a run of an agent".to_owned()));
+    }
+    let quarantined = &*message.queue == QUARANTINE;
+    if message.redelivered && !quarantined {
+        // It was in hand when a runner died or lost its connection. If it is the one that kills runners, it must do so
+        // where nothing else is in hand.
+        return Ok(Verdict::Move(Route::Agent(Line::Quarantine)));
+    }
+    let again = quarantined || message.attempt > 1;
+    let claimed = deps.store.claim_run(run_id, Claim { quarantine: quarantined }).await;
+    match claimed.transient("claiming the run")? {
+        Claimed::Claimed { fence, crashes, cut_off, record, inbox } => {
+            runfleet_faults::point("agent.claimed");
+            let held = Held { deps, record: &record, fence };
+            if quarantined && crashes > CRASHES_MAX {
+                tracing::error!(%run_id, crashes, "a run is given up: each attempt killed its runner");
+                return held.finish(&Ending::failed(ErrorCode::InternalError, None)).await;
+            }
+            held.work(inbox, came(&message, again || cut_off)).await
+        }
+        Claimed::Ended(record) => {
+            // What its end calls for may not have been done.
+            ending::follow_again(&deps.store, &deps.publisher, &record).await?;
+            Ok(Verdict::Duplicate)
+        }
+        Claimed::Missing => Ok(Verdict::Drop("no_such_run")),
+        // Its deadline counts also while somebody holds it up.
+        Claimed::Paused(record) if is_late(&record) => end_late(deps, &record).await,
+        Claimed::Paused(_) => Ok(Verdict::Drop("paused")),
+        // Whoever was at this message before may have stored what nobody has done yet, and whoever holds the run now was not
+        // told so: somebody has to come again.
+        Claimed::Busy { .. } if again => Ok(Verdict::Snooze(HELD_PAUSE)),
+        // Whoever holds the lease moves it on; if that one is dead, the alarm at the end of the lease wakes the run.
+        Claimed::Busy { .. } => {
+            deps.count_slice("superseded");
+            Ok(Verdict::Duplicate)
+        }
+    }
+}
+
+/// Why a run is looked at, by the name of the message that wakes it.
+fn came(message: &Inbound<Advance>, again: bool) -> Came {
+    let why = message.message_id.rsplit(':').next().unwrap_or_default();
+    match why {
+        _ if again => Came::Again,
+        effects::RESUMED => Came::Again,
+        effects::ALARM => Came::Unfounded,
+        _ => Came::Told,
+    }
+}
+
+fn is_late(record: &RunRecord) -> bool {
+    record.deadline_ms.is_some_and(|deadline| deadline <= now_ms())
+}
+
+/// The deadline of a run that a person holds up has passed: it ends from outside.
+async fn end_late(deps: &Deps, record: &RunRecord) -> Result<Verdict, Failure> {
+    let state = record.position.as_deref().map(slice::state_of);
+    let usage = match state {
+        Some(Ok(Ok(state))) => Some(state.usage()),
+        _ => None,
+    };
+    let end = Ending::failed(ErrorCode::Timeout, usage);
+    let done = deps.store.end_run(record.id, &end.as_end()).await.transient("ending the run")?;
+    if matches!(done, Finished::Finished { .. }) {
+        deps.count_end(&end);
+    }
+    ending::follow(&deps.store, &deps.publisher, record, &done).await?;
+    Ok(Verdict::Done)
+}

@@ -1,0 +1,154 @@
+//! Work on a run that is held: slice by slice until it ends or waits.
+
+use runfleet_agent::{Definition, Effect, State};
+use runfleet_broker::{Classify, Failure, Verdict};
+use runfleet_contracts::{AgentTool, AgentTurn};
+use runfleet_domain::MessageId;
+use runfleet_runtime::clock::now_ms;
+use runfleet_store::{Checkpoint, Event as Stored, Finished, RunRecord, Saved};
+use runfleet_worker::{effects, ending};
+
+use crate::handler::Deps;
+use crate::slice::{self, Ending, Save, Step, Worked};
+use crate::{begin, events};
+
+/// Slices in one delivery. More than one only while events come in, each of which brings up to a hundred of them.
+const SLICES_AT_ONCE: u32 = 32;
+
+/// Why a run is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// Something has happened to it.
+    Told,
+    /// Its message was worked on before, and that did not come to its end.
+    Again,
+    /// Nothing may have happened.
+    Unfounded,
+}
+
+/// A run that this worker holds.
+pub(crate) struct Held<'a> {
+    pub(crate) deps: &'a Deps,
+    pub(crate) record: &'a RunRecord,
+    pub(crate) fence: u64,
+}
+
+impl Held<'_> {
+    /// Moves the run on.
+    pub(crate) async fn work(&self, inbox: Vec<Stored>, came: Came) -> Result<Verdict, Failure> {
+        let definition = match self.deps.definitions.of(self.record).await? {
+            Ok(definition) => definition,
+            Err(code) => return self.finish(&Ending::failed(code, None)).await,
+        };
+        let state = match self.record.position.as_deref() {
+            Some(position) => {
+                match slice::state_of(position).transient("reading the position of the run")? {
+                    Ok(state) => state,
+                    Err(end) => return self.finish(&end).await,
+                }
+            }
+            None => match begin::begin(&definition, self.record, now_ms()) {
+                Ok(begin) => definition.begin(begin),
+                Err(code) => return self.finish(&Ending::failed(code, None)).await,
+            },
+        };
+        // Whoever stored this state may not have come to doing what it calls for. Nobody wakes a run for nothing.
+        let unsure = match came {
+            Came::Again => true,
+            Came::Unfounded => inbox.is_empty() && !slice::is_due(&state, now_ms()),
+            Came::Told => false,
+        };
+        self.slices(&definition, state, inbox, unsure).await
+    }
+
+    /// `unsure`: whether what the state calls for already has to be done once more.
+    async fn slices(
+        &self,
+        definition: &Definition,
+        mut state: State,
+        mut inbox: Vec<Stored>,
+        mut unsure: bool,
+    ) -> Result<Verdict, Failure> {
+        for _ in 0..SLICES_AT_ONCE {
+            let (events, consumed) = events::read(&inbox);
+            let worked = slice::work(definition, state, events, now_ms());
+            self.deps.metrics.ignored.inc_by(u64::from(worked.ignored));
+            runfleet_faults::point("agent.before_commit");
+            let Worked { step, effects, .. } = worked;
+            let save = match step {
+                Step::End(end) => return self.finish(&end).await,
+                Step::Save(save) => save,
+            };
+            match self.save(&save, &consumed).await? {
+                Saved::Saved { released, inbox: waiting } => {
+                    runfleet_faults::point("agent.checkpointed");
+                    let wanted = if unsure { save.state.outstanding(definition) } else { effects };
+                    self.perform(wanted).await?;
+                    if released {
+                        self.deps.count_slice("waiting");
+                        return Ok(Verdict::Done);
+                    }
+                    (state, inbox, unsure) = (save.state, waiting, false);
+                }
+                Saved::Lost | Saved::Ended(_) => {
+                    self.deps.count_slice("superseded");
+                    return Ok(Verdict::Duplicate);
+                }
+            }
+        }
+        // Events come faster than they are dealt with. The end of the lease wakes the run again.
+        self.deps.count_slice("continued");
+        Ok(Verdict::Done)
+    }
+
+    async fn save(&self, save: &Save, consumed: &[MessageId]) -> Result<Saved, Failure> {
+        let checkpoint = Checkpoint {
+            release: true,
+            wake: save.wake,
+            consumed,
+            ..Checkpoint::new(&save.position)
+        };
+        let saved = self.deps.store.checkpoint_run(self.record.id, self.fence, &checkpoint).await;
+        saved.transient("storing the position")
+    }
+
+    /// Asks for what a stored state calls for. Asking twice is asking once: ids are made of the run and what is asked.
+    async fn perform(&self, effects: Vec<Effect>) -> Result<(), Failure> {
+        let (run_id, lane) = (self.record.id, self.record.lane);
+        let trace = self.record.traceparent.as_deref();
+        for effect in effects {
+            let effect = match effect {
+                Effect::AskModel { turn, attempt, request } => {
+                    let deadline = request.deadline_ms;
+                    effects::turn(&AgentTurn { run_id, turn, attempt, deadline }, lane, trace)
+                }
+                Effect::CallTool { call_id, deadline_ms: deadline, .. } => {
+                    effects::tool(&AgentTool { run_id, call_id, deadline }, lane, trace)
+                }
+                Effect::Charge { .. } => continue,
+                _ => return Err(Failure::transient("an effect that this runner does not know")),
+            };
+            self.deps.publish(effect.permanent("writing the message of a call")?).await?;
+            runfleet_faults::point("agent.asked");
+        }
+        Ok(())
+    }
+
+    /// Ends the run and does what its end calls for.
+    pub(crate) async fn finish(&self, end: &Ending) -> Result<Verdict, Failure> {
+        let (store, record) = (&self.deps.store, self.record);
+        let done = store.finish_run(record.id, self.fence, &end.as_end()).await;
+        let done = done.transient("ending the run")?;
+        if matches!(done, Finished::Finished { .. }) {
+            self.deps.count_end(end);
+        } else {
+            self.deps.count_slice("superseded");
+        }
+        ending::follow(store, &self.deps.publisher, record, &done).await?;
+        Ok(match done {
+            Finished::Finished { .. } => Verdict::Done,
+            Finished::Ended(_) | Finished::Lost | Finished::Busy => Verdict::Duplicate,
+            Finished::Missing => Verdict::Drop("no_such_run"),
+        })
+    }
+}
