@@ -3,6 +3,7 @@
 #![recursion_limit = "256"]
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod agent_runs;
 mod agents;
 mod contract;
 mod examples;

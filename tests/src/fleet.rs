@@ -83,6 +83,7 @@ impl Fleet {
         let (private, public) = runfleet_identity::generate("test")?;
         let keys = dir.path().join("token-keys.json");
         std::fs::write(&keys, public)?;
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/example/scripts");
         let mut env: BTreeMap<String, String> = [
             ("RUNFLEET_AMQP_URL", namespace.amqp.expose_secret().to_owned()),
             ("RUNFLEET_REDIS_URL", namespace.redis().expose_secret().to_owned()),
@@ -96,6 +97,7 @@ impl Fleet {
             ("RUNFLEET_ALARM_HANDOVER_MS", "3000".to_owned()),
             ("RUNFLEET_SWEEP_EVERY_MS", "300".to_owned()),
             ("RUNFLEET_SHUTDOWN_GRACE_MS", "10000".to_owned()),
+            ("RUNFLEET_MODEL_SCRIPTS_DIR", scripts.display().to_string()),
         ]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
@@ -154,6 +156,14 @@ impl Fleet {
             "apiVersion: runfleet/v1\nkind: Process\nmetadata:\n  name: {id}\nspec:\n  file: {id}.bpmn\n"
         );
         std::fs::write(dir.join(format!("{id}.yaml")), document)?;
+        self.apply_changed(|_| ()).await
+    }
+
+    /// Applies the example project with more documents.
+    pub async fn apply_documents(&self, name: &str, documents: &str) -> Result<()> {
+        let dir = self.dir.path().join("more");
+        std::fs::create_dir_all(&dir)?;
+        std::fs::write(dir.join(format!("{name}.yaml")), documents)?;
         self.apply_changed(|_| ()).await
     }
 

@@ -1,6 +1,7 @@
 //! Five real worker processes for fleet tests and the benchmark, and the bare relay that the benchmark compares with.
 
 pub mod bench;
+mod documents;
 pub mod drawn;
 mod fleet;
 mod jobs;
@@ -9,6 +10,7 @@ mod servers;
 mod web;
 mod wire;
 
+pub use documents::AGENTS;
 pub use fleet::{Fleet, Options, WORKERS};
 pub use jobs::Jobs;
 pub use platform::Platform;

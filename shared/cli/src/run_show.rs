@@ -34,8 +34,7 @@ async fn drawing(store: &Store, record: &RunRecord) -> Result<Option<String>> {
         return Ok(None);
     }
     let (workspace, target) = (&record.workspace, &record.target);
-    let stored =
-        store.load_definition(RunKind::Process, workspace, target, record.target_version);
+    let stored = store.load_definition(RunKind::Process, workspace, target, record.target_version);
     let Some(bpmn) = stored.await.context("loading the definition")? else { return Ok(None) };
     let Ok(definition) = Definition::parse(&bpmn) else { return Ok(None) };
     Ok(Some(definition.describe_at(&|element| marks(&view, element))))

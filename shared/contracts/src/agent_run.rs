@@ -178,9 +178,14 @@ impl EndedAgentRun {
 
 /// The error that callers see. The ledger knows ends that no runner has decided about: their codes are those of the contract.
 pub fn error_of(ended: RunState, error: Option<AgentRunError>) -> Option<AgentRunError> {
-    let told = |code: &str, message: &str| AgentRunError { code: code.to_owned(), message: message.to_owned() };
+    let told = |code: &str, message: &str| AgentRunError {
+        code: code.to_owned(),
+        message: message.to_owned(),
+    };
     match (ended, error) {
-        (RunState::Canceled | RunState::Deleted, _) => Some(told("CANCELLED", "The run was cancelled.")),
+        (RunState::Canceled | RunState::Deleted, _) => {
+            Some(told("CANCELLED", "The run was cancelled."))
+        }
         (RunState::TimedOut, None) => {
             Some(told("TIMEOUT", "The time of the run was over before the agent had finished."))
         }
@@ -213,7 +218,8 @@ mod tests {
     /// CG-103
     #[test]
     fn a_result_that_is_too_large_for_a_job_is_left_out_and_never_cut() {
-        let of = |bytes| ended(AgentOutput { result: result(bytes), ..AgentOutput::default() }).result;
+        let of =
+            |bytes| ended(AgentOutput { result: result(bytes), ..AgentOutput::default() }).result;
         assert!(of(JOB_RESULT_BYTES_MAX).is_some());
         assert!(of(JOB_RESULT_BYTES_MAX + 1).is_none());
     }

@@ -98,7 +98,12 @@ impl Store {
         check(json, definitions)?;
         let mut names = vec![self.keys().catalog(workspace)];
         names.extend(definitions.iter().map(|definition| {
-            self.keys().definition(definition.kind, workspace, definition.target, definition.version)
+            self.keys().definition(
+                definition.kind,
+                workspace,
+                definition.target,
+                definition.version,
+            )
         }));
         let args = Args::default()
             .with(call_token())

@@ -22,7 +22,7 @@ const INSTANCE_MAX: u64 = 1 << 53;
 /// Everything about a run that another run calls. It is made once for each attempt of an instance of its parent.
 #[derive(Debug, Clone, Copy)]
 pub struct StartChild<'a> {
-    /// The run that calls: a Process.
+    /// The run that calls.
     pub parent: RunId,
     /// The instance in it.
     pub instance: u64,
@@ -100,9 +100,6 @@ impl StartChild<'_> {
 
     fn check(&self) -> Result<(), StoreError> {
         check_shard(self.parent.shard(), self.workspace.as_str())?;
-        if self.parent.kind() != RunKind::Process {
-            return Err(StoreError::Invalid("only a Process calls runs"));
-        }
         if self.instance > INSTANCE_MAX {
             return Err(StoreError::Invalid("the number of the instance is too large"));
         }

@@ -152,6 +152,7 @@ impl Store {
             keys.kids(run),
             keys.incidents(run.shard()),
             keys.alarms(run.shard(), AlarmSet::Process),
+            keys.alarms(run.shard(), AlarmSet::Agent),
         ];
         let lua = &self.scripts().run_end;
         let args = self.end_args(run, right, end)?;

@@ -190,10 +190,10 @@ fn job_payload(record: &JobRecord) -> Result<Box<RawValue>, EffectError> {
 
 fn agent_payload(record: &JobRecord) -> Result<Box<RawValue>, EffectError> {
     let output = AgentOutput::read(record.output.as_deref());
-    let error = record.error.as_ref().map(|error| AgentRunError {
-        code: error.code.clone(),
-        message: error.message.clone(),
-    });
+    let error = record
+        .error
+        .as_ref()
+        .map(|error| AgentRunError { code: error.code.clone(), message: error.message.clone() });
     let result = AgentResult {
         payload: raw(record.echo.as_deref())?,
         agent_run: EndedAgentRun::new(record.run_id, record.ended, output, error),

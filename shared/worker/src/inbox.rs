@@ -2,9 +2,7 @@
 
 use runfleet_broker::{DecodeError, Inbox};
 use runfleet_contracts::host::{HostAccepted, HostProgress};
-use runfleet_contracts::{
-    Advance, AgentTool, AgentTurn, HostAnswer, JobRun, Message, ProcessCall,
-};
+use runfleet_contracts::{Advance, AgentTool, AgentTurn, HostAnswer, JobRun, Message, ProcessCall};
 
 /// Reads a body of one kind. The text of an error tells the place, never a value.
 pub fn decode<M: Message>(body: &[u8]) -> Result<M, DecodeError> {

@@ -6,6 +6,7 @@ use runfleet_broker::{LaneConfig, Route};
 use runfleet_domain::Lane;
 use runfleet_http::AllowList;
 use runfleet_runtime::Env;
+use secrecy::SecretString;
 
 /// Calls at once, interactive lane.
 const PREFETCH: u16 = 64;
@@ -20,6 +21,16 @@ pub(crate) struct CallConfig {
     tools: [u16; 2],
     /// Providers that may be called although they are not public.
     pub(crate) model_allow: AllowList,
+    /// What tools may call although it is not public.
+    pub(crate) tool_allow: AllowList,
+    /// Where the secrets of workspaces are.
+    pub(crate) secrets: Option<PathBuf>,
+    /// The search service, with places for query and limit.
+    pub(crate) search_url: Option<String>,
+    /// Where its answer has the results.
+    pub(crate) search_results: String,
+    /// Who asks it.
+    pub(crate) search_token: Option<SecretString>,
     /// Where the scripts of scripted providers are.
     pub(crate) scripts: Option<PathBuf>,
 }
@@ -65,6 +76,16 @@ impl CallConfig {
             "RUNFLEET_MODEL_SCRIPTS_DIR",
             "Folder with the files that scripted providers play, for development and tests; absent: an agent with such a provider fails.",
         );
+        let tool_allow = env.optional::<AllowList>("RUNFLEET_HTTP_ALLOW", "Hosts, host:port, addresses and networks that HTTP tasks and tools may call although they are not public or not https; separated by commas.");
+        let secrets = env.optional::<PathBuf>("RUNFLEET_HTTP_SECRETS_DIR", "Folder with the secrets of HTTP tasks and tools, one file WORKSPACE/NAME each; absent: what names a secret fails.");
+        let search_url = env.optional::<String>("RUNFLEET_SEARCH_URL", "Search service of agents, with the places {{query}} and {{limit}}; absent: agents cannot search the web.");
+        let search_results = env.or(
+            "RUNFLEET_SEARCH_RESULTS",
+            "/results".to_owned(),
+            "JSON pointer to the list of results in the answer of the search service.",
+        );
+        let search_token =
+            env.optional_secret("RUNFLEET_SEARCH_TOKEN", "Bearer token for the search service.");
         for (name, prefetch) in [
             ("RUNFLEET_PREFETCH_TURNS", turns),
             ("RUNFLEET_PREFETCH_TURNS_BACKFILL", turns_backfill),
@@ -78,6 +99,11 @@ impl CallConfig {
             turns: [turns?, turns_backfill?],
             tools: [tools?, tools_backfill?],
             model_allow: model_allow?.unwrap_or_default(),
+            tool_allow: tool_allow?.unwrap_or_default(),
+            secrets: secrets?,
+            search_url: search_url?,
+            search_results: search_results?,
+            search_token: search_token?,
             scripts: scripts?,
         })
     }

@@ -1,22 +1,36 @@
 //! From what waits in the inbox of a run to what the state machine takes in.
 
 use runfleet_agent::Event;
+use runfleet_contracts::RunEvent;
 use runfleet_domain::MessageId;
 use runfleet_store::Event as Stored;
+
+use crate::tools::ended;
 
 /// Everything that could be read, and the ids of everything: what cannot be read leaves the inbox too, or it would hold up
 /// the run for ever.
 pub(crate) fn read(inbox: &[Stored]) -> (Vec<Event>, Vec<MessageId>) {
     let mut events = Vec::with_capacity(inbox.len());
     for stored in inbox {
-        match serde_json::from_str::<Event>(&stored.body) {
-            Ok(event) => events.push(event),
-            Err(_) => {
-                tracing::error!(id = %stored.id, "an event of a run cannot be read");
-            }
+        match one(&stored.body) {
+            Some(event) => events.push(event),
+            None => tracing::error!(id = %stored.id, "an event of a run cannot be read"),
         }
     }
     (events, inbox.iter().map(|stored| stored.id.clone()).collect())
+}
+
+/// One event: of the agent itself, or the end of a run that a tool has started, which the ledger writes.
+fn one(body: &str) -> Option<Event> {
+    if let Ok(event) = serde_json::from_str(body) {
+        return Some(event);
+    }
+    match RunEvent::parse(body.as_bytes()) {
+        Ok(RunEvent::ChildEnded { task, run, state, output, code }) => {
+            Some(ended(task, run, &state, output, code))
+        }
+        _ => None,
+    }
 }
 
 /// An event as the inbox takes it; none when it cannot be written, which is a fault of ours.

@@ -11,12 +11,13 @@ use runfleet_domain::limits::CRASHES_MAX;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Claim, Claimed, Finished, RunRecord, Store};
 use runfleet_worker::inbox::AdvanceInbox;
-use runfleet_worker::{Fleet, effects, ending};
+use runfleet_worker::{CatalogCache, Fleet, effects, ending};
 
 use crate::definitions::Definitions;
 use crate::held::{Came, Held};
 use crate::metrics::Metrics;
 use crate::slice::{self, Ending};
+use crate::tools::Tools;
 
 /// The queue of runs whose message came back after a crash.
 pub(crate) const QUARANTINE: &str = "agent-runner.quarantine";
@@ -24,21 +25,28 @@ pub(crate) const QUARANTINE: &str = "agent-runner.quarantine";
 /// When a message is looked at again that was not brought to its end and whose run somebody holds.
 const HELD_PAUSE: Duration = Duration::from_secs(5);
 
+/// Attempts to begin a run whose records cannot be fetched.
+const ATTEMPTS: u32 = 3;
+
 /// What the handler may touch.
 pub(crate) struct Deps {
     pub(crate) store: Store,
     pub(crate) publisher: Publisher,
     pub(crate) definitions: Definitions,
     pub(crate) metrics: Metrics,
+    pub(crate) catalog: CatalogCache,
+    pub(crate) tools: Arc<Tools>,
 }
 
 impl Deps {
-    pub(crate) fn new(fleet: &Fleet) -> anyhow::Result<Self> {
+    pub(crate) fn new(fleet: &Fleet, tools: Arc<Tools>) -> anyhow::Result<Self> {
         Ok(Self {
             store: fleet.store.clone(),
             publisher: fleet.publisher.clone(),
             definitions: Definitions::new(fleet.store.clone()),
             metrics: Metrics::new(&fleet.process.registry)?,
+            catalog: fleet.catalog.clone(),
+            tools,
         })
     }
 
@@ -81,7 +89,8 @@ async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Fail
     match claimed.transient("claiming the run")? {
         Claimed::Claimed { fence, crashes, cut_off, record, inbox } => {
             runfleet_faults::point("agent.claimed");
-            let held = Held { deps, record: &record, fence };
+            let last_attempt = message.attempt >= ATTEMPTS;
+            let held = Held { deps, record: &record, fence, last_attempt };
             if quarantined && crashes > CRASHES_MAX {
                 tracing::error!(%run_id, crashes, "a run is given up: each attempt killed its runner");
                 return held.finish(&Ending::failed(ErrorCode::InternalError, None)).await;

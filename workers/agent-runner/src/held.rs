@@ -1,6 +1,6 @@
 //! Work on a run that is held: slice by slice until it ends or waits.
 
-use runfleet_agent::{Definition, Effect, State};
+use runfleet_agent::{Begin, Definition, Effect, ErrorCode, State};
 use runfleet_broker::{Classify, Failure, Verdict};
 use runfleet_contracts::{AgentTool, AgentTurn};
 use runfleet_domain::MessageId;
@@ -10,10 +10,14 @@ use runfleet_worker::{effects, ending};
 
 use crate::handler::Deps;
 use crate::slice::{self, Ending, Save, Step, Worked};
+use crate::tools::call_of;
 use crate::{begin, events};
 
 /// Slices in one delivery. More than one only while events come in, each of which brings up to a hundred of them.
 const SLICES_AT_ONCE: u32 = 32;
+
+/// Runs that one run has started and that are looked through.
+const CHILDREN_MAX: u32 = 1_000;
 
 /// Why a run is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +35,8 @@ pub(crate) struct Held<'a> {
     pub(crate) deps: &'a Deps,
     pub(crate) record: &'a RunRecord,
     pub(crate) fence: u64,
+    /// Whether what could not be had yet will not be had later either.
+    pub(crate) last_attempt: bool,
 }
 
 impl Held<'_> {
@@ -47,7 +53,7 @@ impl Held<'_> {
                     Err(end) => return self.finish(&end).await,
                 }
             }
-            None => match begin::begin(&definition, self.record, now_ms()) {
+            None => match self.begin(&definition).await? {
                 Ok(begin) => definition.begin(begin),
                 Err(code) => return self.finish(&Ending::failed(code, None)).await,
             },
@@ -59,6 +65,51 @@ impl Held<'_> {
             Came::Told => false,
         };
         self.slices(&definition, state, inbox, unsure).await
+    }
+
+    /// What the run begins with, or the code with which it ends.
+    async fn begin(&self, definition: &Definition) -> Result<Result<Begin, ErrorCode>, Failure> {
+        let catalog = &self.deps.catalog;
+        let snapshot =
+            catalog.get(&self.record.workspace).await.transient("loading the catalog")?;
+        let agent = snapshot.as_deref().and_then(|snapshot| snapshot.agent(&self.record.target));
+        if agent.is_some_and(|agent| !agent.is_active()) {
+            return Ok(Err(ErrorCode::AgentInactive));
+        }
+        let user = self.record.user.as_ref();
+        if user.is_some_and(|user| !definition.blueprint().spec.users.covers(user)) {
+            return Ok(Err(ErrorCode::AgentAccessDenied));
+        }
+        match begin::begin(&self.deps.tools, definition, self.record, now_ms()).await {
+            Ok(begin) => Ok(Ok(begin)),
+            Err(begin::Failed::Code(code)) => Ok(Err(code)),
+            Err(begin::Failed::Passing) if self.last_attempt => {
+                Ok(Err(ErrorCode::ConfigLoadFailed))
+            }
+            Err(begin::Failed::Passing) => Err(Failure::transient("fetching the records of a run")),
+        }
+    }
+
+    /// Ends runs that calls have started which nobody waits for any more.
+    async fn call_off(&self, definition: &Definition, state: &State) -> Result<(), Failure> {
+        if !self.record.has_called {
+            return Ok(());
+        }
+        let wanted = state.outstanding(definition);
+        let is_wanted = |instance| {
+            let call = call_of(instance);
+            wanted.iter().any(
+                |effect| matches!(effect, Effect::CallTool { call_id, .. } if *call_id == call),
+            )
+        };
+        let (store, publisher) = (&self.deps.store, &self.deps.publisher);
+        let children = store.open_children(self.record.id, CHILDREN_MAX).await;
+        for child in children.transient("listing the children of a run")? {
+            if !is_wanted(child.instance) {
+                ending::call_off(store, publisher, child.run_id).await?;
+            }
+        }
+        Ok(())
     }
 
     /// `unsure`: whether what the state calls for already has to be done once more.
@@ -84,6 +135,7 @@ impl Held<'_> {
                     runfleet_faults::point("agent.checkpointed");
                     let wanted = if unsure { save.state.outstanding(definition) } else { effects };
                     self.perform(wanted).await?;
+                    self.call_off(definition, &save.state).await?;
                     if released {
                         self.deps.count_slice("waiting");
                         return Ok(Verdict::Done);

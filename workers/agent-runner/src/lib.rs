@@ -11,6 +11,7 @@ mod events;
 mod flight;
 mod handler;
 mod held;
+mod keys;
 mod metrics;
 mod models;
 mod slice;
@@ -53,10 +54,10 @@ pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
     let mut fleet = Fleet::connect(config.fleet, process).await?;
     fleet.sweep(AlarmSet::Agent)?;
     let (turn_lanes, tool_lanes) = (config.calls.turn_lanes(), config.calls.tool_lanes());
-    let deps = Arc::new(Deps::new(&fleet)?);
+    let tools = Arc::new(Tools::new(&fleet, &config.calls)?);
+    let deps = Arc::new(Deps::new(&fleet, Arc::clone(&tools))?);
     let calls = Arc::new(Calls::new(&fleet, Arc::clone(&deps)));
-    let models = Arc::new(Models::new(&fleet, &config.calls)?);
-    let tools = Arc::new(Tools);
+    let models = Arc::new(Models::new(&config.calls)?);
     let own = Arc::clone(&calls);
     fleet.consume_beside::<TurnInbox, _, _>(turn_lanes, turn::HANDLER_BOUND, move |message| {
         turn::handle(Arc::clone(&own), Arc::clone(&models), message)

@@ -33,8 +33,11 @@ impl Metrics {
             "Events that changed nothing: what they are about was over.",
         )?;
         let turns = HistogramVec::new(
-            HistogramOpts::new("runfleet_agent_model_call_seconds", "Model calls, by how they went.")
-                .buckets(vec![0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0]),
+            HistogramOpts::new(
+                "runfleet_agent_model_call_seconds",
+                "Model calls, by how they went.",
+            )
+            .buckets(vec![0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0]),
             &["result"],
         )?;
         let tools = IntCounterVec::new(

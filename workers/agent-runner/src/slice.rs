@@ -104,9 +104,7 @@ pub(crate) fn state_of(position: &str) -> Result<Result<State, Ending>, Newer> {
     match State::from_json(position) {
         Ok(state) => Ok(Ok(state)),
         Err(StateProblem::Newer(_)) => Err(Newer),
-        Err(StateProblem::Unreadable(_)) => {
-            Ok(Err(Ending::failed(ErrorCode::InternalError, None)))
-        }
+        Err(StateProblem::Unreadable(_)) => Ok(Err(Ending::failed(ErrorCode::InternalError, None))),
     }
 }
 

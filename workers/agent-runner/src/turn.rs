@@ -104,6 +104,13 @@ async fn ask(
             let (turn, attempt) = (turn.turn, turn.attempt);
             Asked::Event(Event::ModelAnswered { turn, attempt, answer: read(answer) })
         }
+        // The time of the call was all that the run had left: it ends with that, by its alarm.
+        Err(failure)
+            if matches!(failure.kind, model::FailureKind::Timeout(_))
+                && live.record.deadline_ms.is_some_and(|end| end <= request.deadline_ms) =>
+        {
+            Asked::TooLate
+        }
         Err(failure) => match failed(&failure) {
             Some(failure) => {
                 tracing::warn!(run = %turn.run_id, turn = turn.turn, attempt = turn.attempt, result, "a model gave no answer");
@@ -214,9 +221,8 @@ fn failed(failure: &model::ModelFailure) -> Option<ModelFailure> {
         Kind::Malformed => FailureKind::Malformed,
         Kind::TooLarge => FailureKind::TooLarge,
     };
-    let retry_after_ms = failure
-        .retry_after()
-        .map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+    let retry_after_ms =
+        failure.retry_after().map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
     Some(ModelFailure { kind, retry_after_ms })
 }
 

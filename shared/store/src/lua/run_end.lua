@@ -6,7 +6,7 @@
 -- KEYS[2]  alarms   sorted set of the kind of the run     KEYS[3]  alarms of what is done
 -- KEYS[4]  inbox    sorted set     KEYS[5]  events  hash     KEYS[6]  seen  sorted set     KEYS[7]  history  list
 -- KEYS[8]  kids     sorted set: its children that have not ended
--- KEYS[9]  incidents  sorted set   KEYS[10] alarms of Processes
+-- KEYS[9]  incidents  sorted set   KEYS[10] alarms of Processes   KEYS[11] alarms of agents
 -- Reads and expires the undeclared idempotency key that the run remembers; same slot.
 -- ARGV[1]  run id   ARGV[2], ARGV[3], ARGV[9] to ARGV[13]: see `end_right.lua`
 -- ARGV[4]  token of this call    ARGV[5]  final state   ARGV[6]  lifetime ms   ARGV[7]  alarm ms
@@ -35,7 +35,10 @@ local waits = look_at_waits(run[11], ARGV[1], {})
 local history_to = 19 + ARGV[19]
 write_history(KEYS[7], 20, history_to, ARGV[18])
 local fields = { unpack(ARGV, history_to + 1) }
-if parent then tell_parent(parent, ARGV[1], ARGV[5], fields, KEYS[10], ARGV[14], { ARGV[15], ARGV[16], ARGV[17] }) end
+if parent then
+  local alarms = string.sub(parent.id, 1, 2) == "AG" and KEYS[11] or KEYS[10]
+  tell_parent(parent, ARGV[1], ARGV[5], fields, alarms, ARGV[14], { ARGV[15], ARGV[16], ARGV[17] })
+end
 if not wanted and ARGV[8] == "0" then fields = without("output", fields) end
 -- Who ends a run without having claimed it has begun it by that.
 if ARGV[2] == "version" and not run[8] then redis.call("HSET", KEYS[1], "started_at", int(now)) end

@@ -19,7 +19,11 @@ async fn a_catalog_is_read_back_with_its_definitions() {
     let stored = StoredCatalog { revision: 1, json: "{}".to_owned() };
     assert_eq!(world.store.load_catalog(&workspace).await.unwrap(), Some(stored));
     for (version, xml) in [(1, Some("<one/>")), (2, Some("<two/>")), (3, None)] {
-        let found = world.store.load_definition(RunKind::Process, &workspace, &process, version).await.unwrap();
+        let found = world
+            .store
+            .load_definition(RunKind::Process, &workspace, &process, version)
+            .await
+            .unwrap();
         assert_eq!(found.as_deref(), xml);
     }
     world.end().await;
@@ -68,7 +72,8 @@ async fn a_catalog_that_is_too_large_is_refused() {
     let world = World::new().await;
     let (workspace, process) = (name("acme"), name("invoice"));
     let large = "x".repeat(9 * 1_048_576);
-    let definition = Definition { kind: RunKind::Process, target: &process, version: 1, text: &large };
+    let definition =
+        Definition { kind: RunKind::Process, target: &process, version: 1, text: &large };
     let many = vec![Definition { text: "", ..definition }; 1_001];
     for (json, definitions) in [(large.as_str(), &[][..]), ("{}", &[definition]), ("{}", &many)] {
         let error = world.store.put_catalog(&workspace, None, json, definitions).await.unwrap_err();

@@ -51,11 +51,11 @@ impl CallConfig {
         );
         let allow = env.optional::<AllowList>(
             "RUNFLEET_HTTP_ALLOW",
-            "Hosts, host:port, addresses and networks that HTTP tasks may call although they are not public or not https; separated by commas.",
+            "Hosts, host:port, addresses and networks that HTTP tasks and tools may call although they are not public or not https; separated by commas.",
         );
         let secrets = env.optional::<PathBuf>(
             "RUNFLEET_HTTP_SECRETS_DIR",
-            "Folder with the secrets of HTTP tasks, one file WORKSPACE/NAME each; absent: a task that names a secret fails.",
+            "Folder with the secrets of HTTP tasks and tools, one file WORKSPACE/NAME each; absent: what names a secret fails.",
         );
         let keys = env.optional_secret(
             "RUNFLEET_ANSWER_KEYS",

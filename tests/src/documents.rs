@@ -1,0 +1,43 @@
+//! Documents that agent tests apply beside the example.
+
+/// An agent with a scripted model and tools of several kinds, and one that it may ask.
+pub const AGENTS: &str = r"
+apiVersion: runfleet/v1
+kind: ModelProvider
+metadata: {name: played}
+spec: {kind: scripted, script: agents.yaml, models: [played/one]}
+---
+apiVersion: runfleet/v1
+kind: Tool
+metadata: {name: decide}
+spec:
+  description: Decides about a discount.
+  processStart: {process: approve-discount, wait: true}
+  permission: ALLOW
+  inputSchema:
+    type: object
+    properties: {amount: {type: number}}
+    required: [amount]
+---
+apiVersion: runfleet/v1
+kind: Tool
+metadata: {name: ask-helper}
+spec: {description: Asks the helper., agent: helper, permission: ALLOW}
+---
+apiVersion: runfleet/v1
+kind: Tool
+metadata: {name: ask-self}
+spec: {description: Asks another one like this., agent: worker, permission: ALLOW}
+---
+apiVersion: runfleet/v1
+kind: Agent
+metadata: {name: helper}
+spec: {model: played/one}
+---
+apiVersion: runfleet/v1
+kind: Agent
+metadata: {name: worker}
+spec:
+  model: played/one
+  tools: [calculate, decide, ask-helper, ask-self]
+";

@@ -1,0 +1,144 @@
+//! Who carries out which kind of call: from what an agent declares to what makes the call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use runfleet_catalog::{Builtin, HttpTool as Declared, Method, RecordSource, Secretly, ToolKind};
+use runfleet_http::{Client, Config, Endpoint, Service, Url};
+use runfleet_secrets::Secrets;
+use runfleet_tools::{
+    Auth, Calculate, CurrentTime, Documents, Executor, HttpRecords, HttpSpec, HttpTool, Record,
+    Records, SearchSpec, ToolOutcome, WebSearch, texts,
+};
+use runfleet_worker::Fleet;
+use secrecy::ExposeSecret as _;
+
+use crate::calls::Live;
+use crate::config::CallConfig;
+use crate::keys;
+
+/// Everybody who carries out calls.
+pub(crate) struct Tools {
+    service: Service,
+    secrets: Secrets,
+    calculate: Arc<Calculate>,
+    search: Option<Arc<WebSearch>>,
+}
+
+impl Tools {
+    pub(crate) fn new(fleet: &Fleet, config: &CallConfig) -> anyhow::Result<Self> {
+        let http = Config { allow: config.tool_allow.clone(), ..Config::default() };
+        let client = Client::new(http, &fleet.process.registry).context("preparing tool calls")?;
+        // Without a breaker: the calls go to many places, and one that fails says nothing about the others.
+        let service = client.service("tool", None);
+        let secrets = Secrets::new(config.secrets.clone());
+        let search = match &config.search_url {
+            None => None,
+            Some(url) => {
+                let token = config.search_token.as_ref();
+                let auth = token.map(|token| Auth::Bearer(token.expose_secret().to_owned()));
+                let http = HttpSpec {
+                    method: "GET".to_owned(),
+                    url: url.clone(),
+                    auth: auth.unwrap_or_default(),
+                    ..HttpSpec::default()
+                };
+                let spec = SearchSpec { http, results: config.search_results.clone() };
+                let search = WebSearch::new(client.service("search", None), secrets.clone(), spec);
+                Some(Arc::new(search.context("reading RUNFLEET_SEARCH_URL")?))
+            }
+        };
+        Ok(Self { service, secrets, calculate: Arc::default(), search })
+    }
+
+    /// Who carries out a call, or what the model is told when nobody can.
+    pub(super) async fn of(
+        &self,
+        live: &Live,
+        kind: &ToolKind,
+    ) -> Result<Arc<dyn Executor>, ToolOutcome> {
+        let not_set_up = || ToolOutcome::failed(texts::NOT_SET_UP);
+        match kind {
+            ToolKind::Builtin(Builtin::Calculate) => Ok(Arc::clone(&self.calculate) as _),
+            ToolKind::Builtin(Builtin::CurrentTime) => Ok(Arc::new(CurrentTime)),
+            ToolKind::Builtin(Builtin::RecordQuery) => {
+                let source = live.definition.blueprint().record_source.as_ref();
+                let source = source.ok_or_else(not_set_up)?;
+                let source = self.records(source).await.ok_or_else(not_set_up)?;
+                Ok(Arc::new(Records::new(source)))
+            }
+            ToolKind::Builtin(Builtin::WebSearch) => {
+                let search = self.search.as_ref().ok_or_else(not_set_up)?;
+                Ok(Arc::clone(search) as _)
+            }
+            ToolKind::Http(declared) => {
+                let tool = self.http(declared).await.ok_or_else(not_set_up)?;
+                Ok(Arc::new(tool))
+            }
+            ToolKind::ProcessStart { .. }
+            | ToolKind::Agent { .. }
+            | ToolKind::Project { .. }
+            | ToolKind::Mcp { .. } => Err(not_set_up()),
+        }
+    }
+
+    /// Where records are read.
+    pub(crate) async fn records(
+        &self,
+        source: &RecordSource,
+    ) -> Option<Arc<dyn runfleet_tools::RecordSource>> {
+        match source {
+            RecordSource::Documents { records } => {
+                let records = records.iter().map(|record| Record {
+                    object_slug: record.object_slug.clone(),
+                    record_id: record.record_id.clone(),
+                    fields: record.fields.clone(),
+                    activities: record.activities.clone(),
+                });
+                Some(Arc::new(Documents::new(records.collect())))
+            }
+            RecordSource::Http { url, headers, .. } => {
+                let mut endpoint = Endpoint::new(Url::parse(url).ok()?);
+                for (name, value) in headers {
+                    // A source is called with a bearer token or with nothing.
+                    let bearer = name.eq_ignore_ascii_case("authorization");
+                    let text = keys::read(value).await.ok().filter(|_| bearer)?;
+                    let token = text.expose_secret().strip_prefix("Bearer ")?.to_owned();
+                    endpoint.bearer = Some(token.into());
+                }
+                Some(Arc::new(HttpRecords::new(self.service.clone(), endpoint)))
+            }
+        }
+    }
+
+    async fn http(&self, declared: &Declared) -> Option<HttpTool> {
+        let mut headers = BTreeMap::new();
+        for (name, value) in &declared.headers {
+            let text = match value {
+                Secretly::Text(text) => text.clone(),
+                place => {
+                    let secret = keys::read(place).await.ok()?;
+                    // A secret is no template.
+                    let secret = secret.expose_secret();
+                    if secret.contains("{{") {
+                        return None;
+                    }
+                    secret.to_owned()
+                }
+            };
+            headers.insert(name.clone(), text);
+        }
+        let method = match declared.method {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Patch => "PATCH",
+            Method::Delete => "DELETE",
+        };
+        let (method, url) = (method.to_owned(), declared.url.clone());
+        let spec = HttpSpec { method, url, headers, ..HttpSpec::default() };
+        let made = HttpTool::new(self.service.clone(), self.secrets.clone(), spec);
+        made.inspect_err(|error| tracing::error!(%error, "an HTTP tool cannot be used")).ok()
+    }
+}
