@@ -117,10 +117,6 @@ async fn a_message_of_a_run_that_does_not_exist_is_dropped_and_counted() -> Resu
 async fn workers_that_cannot_do_their_work_yet_park_it_with_the_reason() -> Result<()> {
     let fleet = Fleet::start(Options::default()).await?;
     let wire = fleet.wire().await?;
-    let body = json!({"runId": "AG2200000000000000000000000000"}).to_string();
-    wire.publish("x.agent", "agent-runner.interactive", Some("run.advance.v1"), body.as_bytes())
-        .await?;
-    parked(&wire, "agent-runner.interactive", "not_supported").await?;
     wire.publish("x.deliver", "delivery.interactive", Some("chat.send.v1"), b"{}").await?;
     parked(&wire, "delivery.interactive", "not_supported").await?;
     fleet.remove().await

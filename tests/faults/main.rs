@@ -4,6 +4,7 @@
 
 #![recursion_limit = "256"]
 
+mod agents;
 mod bad_messages;
 mod drain;
 mod kills;

@@ -3,6 +3,7 @@
 //! Data goes to stdout, everything else to stderr. Each command says whose view it shows: the ledger's, the broker's or the
 //! fleet's.
 
+mod agent_show;
 pub mod apply;
 mod batch;
 mod calls;

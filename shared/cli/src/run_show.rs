@@ -6,7 +6,7 @@ use runfleet_flow::{ActiveElement, AwaitedView, Definition, Doing, RunView};
 use runfleet_store::{OutcomeState, RunExplained, RunRecord, Store};
 
 use crate::context::Context;
-use crate::tasks;
+use crate::{agent_show, tasks};
 
 pub(crate) async fn run(id: &str) -> Result<()> {
     let run_id: RunId = id.parse().with_context(|| format!("`{id}` is not the id of a run"))?;
@@ -74,6 +74,7 @@ fn facts(explained: &RunExplained) -> Vec<(&'static str, String)> {
     }
     facts.push(("outcome", outcome(record)));
     position(record, &mut facts);
+    facts.extend(agent_show::facts(record));
     if let Some(parent) = record.parent {
         facts.push(("called by", format!("{} as {}", parent.run_id, parent.instance)));
     }

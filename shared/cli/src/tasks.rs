@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
-use runfleet_domain::RunId;
+use runfleet_domain::{RunId, RunKind};
 use runfleet_flow::{ActiveElement, Doing, RunView, State};
 use runfleet_store::RunRecord;
 
@@ -87,8 +87,11 @@ fn wants_a_person(element: &ActiveElement) -> bool {
     matches!(element.doing, Doing::Person { .. } | Doing::Incident { .. })
 }
 
-/// Where a run stands; none when it has not begun or has ended.
+/// Where a run of a Process stands; none when it has not begun or has ended.
 pub(crate) fn view(record: &RunRecord) -> Result<Option<RunView>> {
+    if record.id.kind() != RunKind::Process {
+        return Ok(None);
+    }
     let Some(position) = &record.position else { return Ok(None) };
     let state = State::from_json(position).map_err(|_| {
         anyhow::anyhow!("the position of the run cannot be read by this version of the program")

@@ -2,6 +2,7 @@
 
 mod demo;
 pub(crate) mod keys;
+mod model;
 mod servers;
 mod workers;
 
@@ -99,6 +100,8 @@ async fn fleet(
     env.insert("RUNFLEET_TOKEN_SIGNING_KID".into(), keys::KID.into());
     env.insert("RUNFLEET_WORKSPACE".into(), demo::WORKSPACE.into());
     env.insert("RUNFLEET_PROJECT".into(), demo::PROJECT.into());
+    let scripts = checkout.join("deploy/example/scripts");
+    env.insert("RUNFLEET_MODEL_SCRIPTS_DIR".into(), scripts.display().to_string());
     write_env(checkout, &env, &[])?;
     say("declaring exchanges, queues and policies");
     let mut context = crate::context::Context::load()?;
@@ -139,7 +142,8 @@ async fn with_workers(
     write_env(checkout, env, &metrics)?;
     say("  all ready");
     say("applying deploy/example");
-    let bundle = crate::apply::read(&[checkout.join("deploy/example")])?;
+    let mut bundle = crate::apply::read(&[checkout.join("deploy/example")])?;
+    say(&format!("  {}", model::choose(&mut bundle)));
     let mut context = crate::context::Context::load()?;
     let changes =
         crate::apply::store_bundle(&context.store().await?, &context.topology_admin()?, &bundle)
@@ -186,6 +190,7 @@ fn introduce(metrics: &[(&str, String)]) {
     for line in [
         "target/debug/runfleet jobs tail",
         "target/debug/runfleet start process approve-discount --input '{\"amount\": 20000}' --job discount_decided",
+        "target/debug/runfleet start agent deal-coach \"May we give a discount?\"",
         "target/debug/runfleet get ID        what its project sees",
         "target/debug/runfleet run show ID   what the ledger knows",
         "target/debug/runfleet topology show",
