@@ -34,6 +34,8 @@ pub struct Definition {
     pub(crate) variables: BTreeMap<String, VariableType>,
     /// What becomes of a run when a task fails for good.
     pub(crate) on_failure: OnFailure,
+    /// Whether no expression in it can take long.
+    quick: bool,
 }
 
 /// What a catalog keeps about a process.
@@ -94,6 +96,11 @@ impl Definition {
             Some(definition) if problems.is_empty() => Ok(definition),
             _ => Err(problems.into_vec()),
         }
+    }
+
+    /// Whether no expression of it repeats anything, so that a short slice over small variables takes next to no time.
+    pub fn is_quick(&self) -> bool {
+        self.quick
     }
 
     /// What a catalog keeps about the process.

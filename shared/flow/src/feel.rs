@@ -10,6 +10,7 @@ mod guard;
 mod meter;
 mod names;
 mod pattern;
+mod quick;
 mod tree;
 mod untangle;
 

@@ -42,6 +42,8 @@ pub(crate) struct Draft {
     pub(crate) flows: Vec<DraftFlow>,
     /// Ids of elements that are not run. What leads to them has been told with them.
     pub(crate) refused: HashSet<String>,
+    /// Whether no expression in it can take long.
+    pub(crate) quick: bool,
 }
 
 /// Settings and variables of the process, from its extension elements.

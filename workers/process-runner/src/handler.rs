@@ -29,6 +29,10 @@ pub(crate) const QUARANTINE: &str = "process-runner.quarantine";
 /// When a message is looked at again that was not brought to its end and whose run somebody holds.
 const HELD_PAUSE: Duration = Duration::from_secs(5);
 
+/// Steps of a Process without costly expressions that are executed where its message is handled: going to another thread and
+/// back costs more.
+const IN_PLACE_STEPS: u32 = 100;
+
 /// What the handler may touch.
 pub(crate) struct Deps {
     pub(crate) store: Store,
@@ -227,7 +231,12 @@ async fn untouched(
     let Some(definition) = found else { return Ok(None) };
     let input = fresh.input.as_deref().map(RawValue::get);
     let Ok(Ok(state)) = slice::state_of(&definition, None, input) else { return Ok(None) };
-    let worked = deps.evaluate(&definition, state, Vec::new()).await?;
+    // Its input is small, or it would not have travelled.
+    let worked = if definition.is_quick() {
+        slice::work(&definition, state, Vec::new(), now_ms(), deps.slice_steps.min(IN_PLACE_STEPS))
+    } else {
+        deps.evaluate(&definition, state, Vec::new()).await?
+    };
     let (Step::End(end), true) = (&worked.step, worked.effects.is_empty()) else { return Ok(None) };
     runfleet_faults::point("process.before_commit");
     let told = Told {

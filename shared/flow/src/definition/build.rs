@@ -52,6 +52,7 @@ pub(super) fn build(draft: Draft, problems: &mut Problems) -> Option<Definition>
         index,
         variables,
         on_failure: settings.on_failure,
+        quick: draft.quick,
     })
 }
 

@@ -57,7 +57,7 @@ pub(crate) enum NodeKind {
     /// A service task, or a send task, throw or end event with a task definition: somebody else carries it out.
     Task(Box<Task>),
     /// A task that waits for a person.
-    User(UserTask),
+    User(Box<UserTask>),
     /// Nothing to do: manual task, task without a type, intermediate throw event without a definition.
     Pass,
     /// A task that starts a run of another process and waits for its end.

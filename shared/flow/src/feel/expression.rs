@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::check::{self, Mention};
 use super::names::{self, Names};
-use super::{guard, meter, tree, untangle};
+use super::{guard, meter, quick, tree, untangle};
 use crate::variable::VariableType;
 use crate::{limits, value};
 
@@ -32,6 +32,8 @@ pub(crate) struct Expression {
     variables: Vec<String>,
     /// The same as the library wants them, and how each is named.
     names: Vec<(Name, Mention)>,
+    /// Whether it cannot take long.
+    is_quick: bool,
 }
 
 /// Why an evaluation gave no value.
@@ -51,15 +53,21 @@ impl Expression {
         bounded(text).map_err(|problem| vec![problem])?;
         let mut node = read(text).map_err(|problem| vec![problem])?;
         let found = check::variables(&node, names)?;
+        let is_quick = quick::is_quick(&node);
         guard::guard(&mut node);
         let names = found.iter().map(|(name, mention)| (Name::from(name), *mention)).collect();
         let variables = found.into_keys().collect();
-        Ok(Self { text: text.to_owned(), evaluator: prepare(&node), variables, names })
+        Ok(Self { text: text.to_owned(), evaluator: prepare(&node), variables, names, is_quick })
     }
 
     /// The text without the leading `=`.
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether it cannot take long, whatever its variables are.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.is_quick
     }
 
     /// The variables that it names, sorted. A word inside a filter may also turn out to be a property of an item.

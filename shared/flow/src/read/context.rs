@@ -44,6 +44,8 @@ pub(super) struct Context<'p> {
     pub(super) full: bool,
     /// Bytes of the expressions compiled so far.
     bytes: usize,
+    /// Whether none of them can take long.
+    pub(super) quick: bool,
 }
 
 impl<'p> Context<'p> {
@@ -64,6 +66,7 @@ impl<'p> Context<'p> {
             names,
             full: false,
             bytes: 0,
+            quick: true,
         }
     }
 
@@ -92,7 +95,10 @@ impl<'p> Context<'p> {
             Place::Until => &self.until,
         };
         match Expression::compile(text, names) {
-            Ok(expression) => Some(expression),
+            Ok(expression) => {
+                self.quick &= expression.is_quick();
+                Some(expression)
+            }
             Err(found) => {
                 for problem in found {
                     self.problems.at(id, problem);

@@ -28,9 +28,11 @@ pub(super) fn read(process: Node<'_, '_>, roots: Roots, problems: &mut Problems)
         nodes: Vec::new(),
         flows: Vec::new(),
         refused: HashSet::new(),
+        quick: false,
     };
     let mut context = Context::new(&draft.id, roots, names, problems);
     scope(process, Within { scope: 0, event: false }, 0, &mut draft, &mut context);
+    draft.quick = context.quick;
     Some(draft)
 }
 

@@ -21,7 +21,7 @@ pub(super) fn read(
     let role = if kind == "receiveTask" { Role::Receive } else { Role::Activity };
     let read = match kind {
         "task" | "manualTask" => Some(NodeKind::Pass),
-        "userTask" => Some(NodeKind::User(user(id, extensions, context))),
+        "userTask" => Some(NodeKind::User(Box::new(user(id, extensions, context)))),
         "callActivity" => call(node, id, extensions, context).map(NodeKind::Call),
         "receiveTask" => receive(node, id, context),
         "scriptTask" if extensions.get("taskDefinition").is_none() => {

@@ -106,3 +106,23 @@ fn a_process_is_described_with_what_stands_where() {
     let more: Vec<&str> = marked.lines().filter(|line| !plain.contains(*line)).collect();
     assert_eq!(more, ["* 7: is executed next"]);
 }
+
+#[test]
+fn only_expressions_that_repeat_nothing_are_quick() {
+    assert!(parse(APPROVE).is_quick() && parse(COUNT).is_quick());
+    let quick = |expression: &str| parse(&crate::support::scripts(&[expression])).is_quick();
+    for expression in ["x + 1", "if x = null then string(x) else upper case(x)", "[1, x, {a: x}]"] {
+        assert!(quick(expression), "{expression}");
+    }
+    for expression in [
+        "for i in x return i",
+        "x[item > 1]",
+        "some i in x satisfies i > 1",
+        "matches(x, \"a+\")",
+        "2 ** x",
+        "sort(x, function(a, b) a < b)",
+        "1 + count(for i in 1..3 return i)",
+    ] {
+        assert!(!quick(expression), "{expression}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Catalogs and definitions.
 
 use futures_util::future::join_all;
+use runfleet_domain::RunKind;
 use runfleet_store::{CatalogChanges, CatalogPut, Definition, StoreError, StoredCatalog};
 
 use crate::world::{World, name};
