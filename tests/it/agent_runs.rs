@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use runfleet_client::{AgentStartOptions, Client};
 use runfleet_contracts::agents::{AgentRecord, AgentRunState};
+use runfleet_contracts::{HostOutcome, HostWork};
 use runfleet_domain::{RunId, RunState};
 use runfleet_store::End;
+use runfleet_testkit::{Doing, TestHost};
 use runfleet_testkit::wait_until;
 use runfleet_tests::{AGENTS, BOUND, Fleet, Jobs, Options, project};
 use serde_json::{Value, json};
@@ -115,6 +117,45 @@ async fn an_agent_starts_a_process_and_another_agent_and_waits_for_them() -> Res
     assert_eq!((state.text.as_deref(), code(&state)), (Some("Approved."), None));
     let state = done(&fleet, "ask the helper").await?;
     assert_eq!((state.text.as_deref(), code(&state)), (Some("The helper says hello."), None));
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn a_host_of_the_project_carries_out_a_tool_and_its_answer_reaches_the_model() -> Result<()> {
+    let fleet = fleet().await?;
+    let (workspace, name) = project();
+    let host = TestHost::start(&fleet.broker, workspace, name, |request| {
+        assert_eq!((request.kind, request.name.as_str()), (HostWork::Tool, "look_up"));
+        let colour = json!({"colour": "blue"});
+        Doing::Answer(HostOutcome::Ok(colour.as_object().cloned().unwrap_or_default()))
+    });
+    let state = done(&fleet, "look up").await?;
+    assert_eq!((state.text.as_deref(), code(&state)), (Some("It is blue."), None));
+    let requests = host.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].variables["what"], "colour");
+    fleet.remove().await
+}
+
+#[tokio::test]
+async fn a_tool_of_an_mcp_server_is_called_and_a_broken_server_takes_nothing_from_it() -> Result<()>
+{
+    let dir = tempfile::tempdir()?;
+    let log = dir.path().join("log").display().to_string();
+    let program = format!("{}/../shared/mcp/tests/server.py", env!("CARGO_MANIFEST_DIR"));
+    let commands = json!({"small": {"command": "python3", "args": [program, "stdio", log]}});
+    let scripts = format!("{}/scripts", env!("CARGO_MANIFEST_DIR"));
+    let settings = vec![
+        ("RUNFLEET_MODEL_SCRIPTS_DIR".to_owned(), scripts),
+        ("RUNFLEET_MCP_COMMANDS".to_owned(), commands.to_string()),
+    ];
+    let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
+    fleet.apply_documents("agents", AGENTS).await?;
+    let client = fleet.client()?;
+    let options = AgentStartOptions::new("ask the server");
+    let started = client.agents().start("connected", options).await?;
+    let state = ended(&client, &started.run_id).await?;
+    assert_eq!((state.text.as_deref(), code(&state)), (Some("The server has answered."), None));
     fleet.remove().await
 }
 

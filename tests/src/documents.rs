@@ -30,6 +30,22 @@ metadata: {name: ask-self}
 spec: {description: Asks another one like this., agent: worker, permission: ALLOW}
 ---
 apiVersion: runfleet/v1
+kind: Tool
+metadata: {name: look-up}
+spec: {description: Looks something up., project: {project: shop, function: look_up}, permission: ALLOW,
+  inputSchema: {type: object, properties: {what: {type: string}}}}
+---
+apiVersion: runfleet/v1
+kind: McpServer
+metadata: {name: small}
+spec: {stdio: {command: small}, permission: ALLOW}
+---
+apiVersion: runfleet/v1
+kind: McpServer
+metadata: {name: broken}
+spec: {stdio: {command: nobody-knows}, permission: ALLOW}
+---
+apiVersion: runfleet/v1
 kind: Agent
 metadata: {name: helper}
 spec: {model: played/one}
@@ -39,5 +55,12 @@ kind: Agent
 metadata: {name: worker}
 spec:
   model: played/one
-  tools: [calculate, decide, ask-helper, ask-self]
+  tools: [calculate, decide, ask-helper, ask-self, look-up]
+---
+apiVersion: runfleet/v1
+kind: Agent
+metadata: {name: connected}
+spec:
+  model: played/one
+  mcpServers: [small, broken]
 ";

@@ -53,6 +53,8 @@ pub enum Route {
     Tool(Lane),
     /// Answers of hosts, to process-runner: the queues of [`Route::Process`] through an exchange that hosts may publish to.
     Answer(Lane),
+    /// Answers of hosts, to agent-runner: the queues of [`Route::Agent`] through the same exchange.
+    AgentAnswer(Lane),
     /// Jobs of a project, to its hosts.
     Job {
         /// The workspace.
@@ -102,8 +104,12 @@ impl Route {
                 "process-runner.backfill"
             }
             Self::Process(Line::Quarantine) => "process-runner.quarantine",
-            Self::Agent(Line::Interactive) => "agent-runner.interactive",
-            Self::Agent(Line::Backfill) => "agent-runner.backfill",
+            Self::Agent(Line::Interactive) | Self::AgentAnswer(Lane::Interactive) => {
+                "agent-runner.interactive"
+            }
+            Self::Agent(Line::Backfill) | Self::AgentAnswer(Lane::Backfill) => {
+                "agent-runner.backfill"
+            }
             Self::Agent(Line::Quarantine) => "agent-runner.quarantine",
             Self::Deliver(Lane::Interactive) => "delivery.interactive",
             Self::Deliver(Lane::Backfill) => "delivery.backfill",
@@ -133,7 +139,7 @@ impl Route {
             Self::Agent(_) | Self::Turn(_) | Self::Tool(_) => "x.agent",
             Self::Deliver(_) => "x.deliver",
             Self::Done(_) => "x.done",
-            Self::Answer(_) => names::ANSWER_EXCHANGE,
+            Self::Answer(_) | Self::AgentAnswer(_) => names::ANSWER_EXCHANGE,
             Self::Job { .. } => names::JOB_EXCHANGE,
             Self::Task { .. } => names::TASK_EXCHANGE,
         }
@@ -149,7 +155,7 @@ impl Route {
             Self::Call(_) => Target::Call,
             Self::Turn(_) => Target::Turn,
             Self::Tool(_) => Target::Tool,
-            Self::Answer(_) => Target::Answer,
+            Self::Answer(_) | Self::AgentAnswer(_) => Target::Answer,
             Self::Job { .. } => Target::Job,
             Self::Task { .. } => Target::Task,
         }

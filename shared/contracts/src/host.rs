@@ -94,6 +94,8 @@ impl<'de> Deserialize<'de> for AskId {
 pub enum HostWork {
     /// A task of a Process.
     Task,
+    /// A tool of an agent. `name` is the function, `variables` are its arguments, `element_id` is the call.
+    Tool,
 }
 
 /// A request to the hosts of a project. Published to the queue of the project; `reply_to` names the routing key of the answer

@@ -148,5 +148,7 @@ async fn handle(
 /// Where the request says that its answer goes.
 fn route(message: &Inbound<Taken>) -> Option<Route> {
     let key = message.reply_to.as_deref();
-    Lane::ALL.map(Route::Answer).into_iter().find(|route| Some(&*route.queue()) == key)
+    let routes =
+        Lane::ALL.into_iter().flat_map(|lane| [Route::Answer(lane), Route::AgentAnswer(lane)]);
+    routes.into_iter().find(|route| Some(&*route.queue()) == key)
 }

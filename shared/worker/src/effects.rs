@@ -171,7 +171,11 @@ pub fn tool(tool: &AgentTool, lane: Lane, trace: Option<&str>) -> Result<Effect,
 pub fn task(request: &HostRequest, lane: Lane, trace: Option<&str>) -> Result<Effect, EffectError> {
     let mut message = outgoing(request.request_id.to_string(), request, lane, trace)?;
     message.expires_at_ms = Some(request.deadline);
-    message.reply_to = Some(Route::Answer(lane).queue().into_owned());
+    let answer = match request.run_id.kind() {
+        RunKind::Process => Route::Answer(lane),
+        RunKind::Agent => Route::AgentAnswer(lane),
+    };
+    message.reply_to = Some(answer.queue().into_owned());
     let (workspace, project) = (request.workspace.clone(), request.project.clone());
     let message = message.about(request.run_id.to_string());
     Ok(Effect { route: Route::Task { workspace, project }, message })

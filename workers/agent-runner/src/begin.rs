@@ -51,7 +51,7 @@ pub(crate) async fn begin(
             ApprovalPolicy::AutoApprove => Approval::AutoApprove,
         },
         denied: BTreeSet::new(),
-        found: Vec::new(),
+        found: tools.found(&record.workspace, definition.blueprint()).await,
         now_ms,
         deadline_ms: record.deadline_ms.unwrap_or(longest),
     })

@@ -1,12 +1,15 @@
 //! Settings of calls: how many at once, what may be called, where scripts are.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use runfleet_broker::{LaneConfig, Route};
 use runfleet_domain::Lane;
 use runfleet_http::AllowList;
+use runfleet_identity::AnswerKeys;
+use runfleet_mcp::Commands;
 use runfleet_runtime::Env;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 /// Calls at once, interactive lane.
 const PREFETCH: u16 = 64;
@@ -31,6 +34,10 @@ pub(crate) struct CallConfig {
     pub(crate) search_results: String,
     /// Who asks it.
     pub(crate) search_token: Option<SecretString>,
+    /// Programs that MCP servers may be.
+    pub(crate) commands: Commands,
+    /// By which answers of hosts are known.
+    pub(crate) keys: Option<Arc<AnswerKeys>>,
     /// Where the scripts of scripted providers are.
     pub(crate) scripts: Option<PathBuf>,
 }
@@ -48,26 +55,7 @@ impl CallConfig {
 
     /// Reads all settings.
     pub(crate) fn from_env(env: &mut Env) -> Option<Self> {
-        let turns = env.or(
-            "RUNFLEET_PREFETCH_TURNS",
-            PREFETCH,
-            "Model calls of agents at once, interactive lane.",
-        );
-        let turns_backfill = env.or(
-            "RUNFLEET_PREFETCH_TURNS_BACKFILL",
-            PREFETCH_BACKFILL,
-            "Model calls of agents at once, backfill lane.",
-        );
-        let tools = env.or(
-            "RUNFLEET_PREFETCH_TOOLS",
-            PREFETCH,
-            "Tool calls of agents at once, interactive lane.",
-        );
-        let tools_backfill = env.or(
-            "RUNFLEET_PREFETCH_TOOLS_BACKFILL",
-            PREFETCH_BACKFILL,
-            "Tool calls of agents at once, backfill lane.",
-        );
+        let prefetch = prefetch(env);
         let model_allow = env.optional::<AllowList>(
             "RUNFLEET_MODEL_ALLOW",
             "Hosts, host:port, addresses and networks at which providers of models may be called although they are not public or not https; separated by commas.",
@@ -86,27 +74,66 @@ impl CallConfig {
         );
         let search_token =
             env.optional_secret("RUNFLEET_SEARCH_TOKEN", "Bearer token for the search service.");
-        for (name, prefetch) in [
-            ("RUNFLEET_PREFETCH_TURNS", turns),
-            ("RUNFLEET_PREFETCH_TURNS_BACKFILL", turns_backfill),
-            ("RUNFLEET_PREFETCH_TOOLS", tools),
-            ("RUNFLEET_PREFETCH_TOOLS_BACKFILL", tools_backfill),
-        ] {
-            let good = prefetch.is_none_or(|prefetch| (1..=2_000).contains(&prefetch));
-            env.check(good, format!("{name} must be 1 to 2000"));
-        }
+        let commands = env.optional_secret(
+            "RUNFLEET_MCP_COMMANDS",
+            "Programs that MCP servers may be, as JSON: {\"name\": {\"command\", \"args\", \"env\"}}; documents name one of them.",
+        );
+        let commands = commands?.map(|text| Commands::read(text.expose_secret())).transpose();
+        env.check(commands.is_ok(), "RUNFLEET_MCP_COMMANDS must be a JSON object of programs");
+        let keys = env.optional_secret("RUNFLEET_ANSWER_KEYS", "Keys by which answers of hosts are known, each at least 32 characters, the newest first, separated by commas; absent: an answer is believed that names workspace and project of its run.");
+        let keys = keys?.as_ref().map(AnswerKeys::new).transpose();
+        env.check(
+            keys.is_ok(),
+            "RUNFLEET_ANSWER_KEYS must have at least 32 characters in each key",
+        );
         Some(Self {
-            turns: [turns?, turns_backfill?],
-            tools: [tools?, tools_backfill?],
+            turns: prefetch?[0],
+            tools: prefetch?[1],
             model_allow: model_allow?.unwrap_or_default(),
             tool_allow: tool_allow?.unwrap_or_default(),
             secrets: secrets?,
             search_url: search_url?,
             search_results: search_results?,
             search_token: search_token?,
+            commands: commands.ok()?.unwrap_or_default(),
+            keys: keys.ok()?.map(Arc::new),
             scripts: scripts?,
         })
     }
+}
+
+/// Calls at once: of models and of tools, each in both lanes.
+fn prefetch(env: &mut Env) -> Option<[[u16; 2]; 2]> {
+    let turns = env.or(
+        "RUNFLEET_PREFETCH_TURNS",
+        PREFETCH,
+        "Model calls of agents at once, interactive lane.",
+    );
+    let turns_backfill = env.or(
+        "RUNFLEET_PREFETCH_TURNS_BACKFILL",
+        PREFETCH_BACKFILL,
+        "Model calls of agents at once, backfill lane.",
+    );
+    let tools = env.or(
+        "RUNFLEET_PREFETCH_TOOLS",
+        PREFETCH,
+        "Tool calls of agents at once, interactive lane.",
+    );
+    let tools_backfill = env.or(
+        "RUNFLEET_PREFETCH_TOOLS_BACKFILL",
+        PREFETCH_BACKFILL,
+        "Tool calls of agents at once, backfill lane.",
+    );
+    for (name, prefetch) in [
+        ("RUNFLEET_PREFETCH_TURNS", turns),
+        ("RUNFLEET_PREFETCH_TURNS_BACKFILL", turns_backfill),
+        ("RUNFLEET_PREFETCH_TOOLS", tools),
+        ("RUNFLEET_PREFETCH_TOOLS_BACKFILL", tools_backfill),
+    ] {
+        let good = prefetch.is_none_or(|prefetch| (1..=2_000).contains(&prefetch));
+        env.check(good, format!("{name} must be 1 to 2000"));
+    }
+    Some([[turns?, turns_backfill?], [tools?, tools_backfill?]])
 }
 
 fn lanes(route: fn(Lane) -> Route, prefetch: [u16; 2]) -> Vec<LaneConfig> {

@@ -12,9 +12,10 @@ use crate::tools::ended;
 pub(crate) fn read(inbox: &[Stored]) -> (Vec<Event>, Vec<MessageId>) {
     let mut events = Vec::with_capacity(inbox.len());
     for stored in inbox {
-        match one(&stored.body) {
-            Some(event) => events.push(event),
-            None => tracing::error!(id = %stored.id, "an event of a run cannot be read"),
+        if let Some(event) = one(&stored.body) {
+            events.push(event);
+        } else {
+            tracing::error!(id = %stored.id, "an event of a run cannot be read");
         }
     }
     (events, inbox.iter().map(|stored| stored.id.clone()).collect())

@@ -4,20 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runfleet_agent::ErrorCode;
+use runfleet_broker::names::ANSWER_EXCHANGE;
 use runfleet_broker::{Classify, Failure, Inbound, Line, Publisher, Route, Verdict};
 use runfleet_contracts::Advance;
 use runfleet_domain::RunKind;
 use runfleet_domain::limits::CRASHES_MAX;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Claim, Claimed, Finished, RunRecord, Store};
-use runfleet_worker::inbox::AdvanceInbox;
+use runfleet_worker::inbox::RunnerInbox;
 use runfleet_worker::{CatalogCache, Fleet, effects, ending};
 
+use crate::calls::Calls;
 use crate::definitions::Definitions;
 use crate::held::{Came, Held};
 use crate::metrics::Metrics;
 use crate::slice::{self, Ending};
-use crate::tools::Tools;
+use crate::tools::{self, Tools};
 
 /// The queue of runs whose message came back after a crash.
 pub(crate) const QUARANTINE: &str = "agent-runner.quarantine";
@@ -66,11 +68,21 @@ impl Deps {
 }
 
 pub(crate) async fn handle(
-    deps: Arc<Deps>,
-    message: Inbound<AdvanceInbox>,
+    calls: Arc<Calls>,
+    message: Inbound<RunnerInbox>,
 ) -> Result<Verdict, Failure> {
     let (body, message) = message.split();
-    move_on(&deps, message.with(body.0)).await
+    match body {
+        // Hosts publish through the exchange of answers. "Look at this run" is not for them to say.
+        RunnerInbox::Advance(_) if message.exchange == ANSWER_EXCHANGE => {
+            Ok(Verdict::Drop("not_an_answer"))
+        }
+        RunnerInbox::Advance(advance) => move_on(&calls.deps, message.with(advance)).await,
+        RunnerInbox::Answer(answer) => {
+            tools::take(&calls, calls.deps.tools.answer_keys(), &message, answer).await
+        }
+        RunnerInbox::Note => Ok(Verdict::Done),
+    }
 }
 
 async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Failure> {

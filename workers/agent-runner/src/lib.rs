@@ -24,7 +24,7 @@ use runfleet_broker::LaneConfig;
 use runfleet_domain::Lane;
 use runfleet_runtime::{Env, Process};
 use runfleet_store::AlarmSet;
-use runfleet_worker::inbox::{AdvanceInbox, ToolInbox, TurnInbox};
+use runfleet_worker::inbox::{RunnerInbox, ToolInbox, TurnInbox};
 use runfleet_worker::{Fleet, Settings};
 
 use crate::calls::Calls;
@@ -58,7 +58,7 @@ pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
     let deps = Arc::new(Deps::new(&fleet, Arc::clone(&tools))?);
     let calls = Arc::new(Calls::new(&fleet, Arc::clone(&deps)));
     let models = Arc::new(Models::new(&config.calls)?);
-    let own = Arc::clone(&calls);
+    let (own, answers) = (Arc::clone(&calls), Arc::clone(&calls));
     fleet.consume_beside::<TurnInbox, _, _>(turn_lanes, turn::HANDLER_BOUND, move |message| {
         turn::handle(Arc::clone(&own), Arc::clone(&models), message)
     });
@@ -69,8 +69,8 @@ pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
     // One at a time: what waits here was in hand when a runner died, and the next crash must tell which one it was.
     lanes.push(LaneConfig::new(handler::QUARANTINE, Lane::Interactive, 1));
     fleet
-        .consume::<AdvanceInbox, _, _>(lanes, move |message| {
-            handler::handle(Arc::clone(&deps), message)
+        .consume::<RunnerInbox, _, _>(lanes, move |message| {
+            handler::handle(Arc::clone(&answers), message)
         })
         .await
 }

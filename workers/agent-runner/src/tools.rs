@@ -5,6 +5,8 @@
 
 mod children;
 mod executors;
+mod hosts;
+mod servers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +29,7 @@ use crate::events;
 
 pub(crate) use self::children::{call_of, ended};
 pub(crate) use self::executors::Tools;
+pub(crate) use self::hosts::take;
 
 /// Bound of one handler: the longest call, and reading and storing around it.
 pub(crate) const HANDLER_BOUND: Duration = Duration::from_mins(11);
@@ -70,6 +73,16 @@ pub(crate) async fn handle(
         let told = children::start(&calls.deps, &live, &tool, &asked.kind, &asked.arguments);
         // A started run tells its end itself.
         let Some(event) = told.await? else { return Ok(Verdict::Done) };
+        return tell(&calls, &live, &id, event).await;
+    }
+    if let ToolKind::Project { project, function } = &asked.kind {
+        if !asked.idempotent && !begin(&calls, &tool).await? {
+            return begun_before(&calls, &live, &tool, &id, message.redelivered).await;
+        }
+        let wanted = hosts::Wanted { project, function, arguments: &asked.arguments };
+        let told = hosts::ask(&calls, &live, &tool, tools.answer_keys(), wanted).await?;
+        // A host that was asked answers by itself.
+        let Some(event) = told else { return Ok(Verdict::Done) };
         return tell(&calls, &live, &id, event).await;
     }
     let executor = match tools.of(&live, &asked.kind).await {

@@ -148,7 +148,9 @@ impl Topology {
             topology.queue(&queue, &[(route.exchange(), &queue), (RETURN_EXCHANGE, &queue)]);
             topology.queue(&names::dead_queue(&queue), &[(DEAD_EXCHANGE, &queue)]);
         }
-        for route in Lane::ALL.map(Route::Answer) {
+        for route in
+            Lane::ALL.into_iter().flat_map(|lane| [Route::Answer(lane), Route::AgentAnswer(lane)])
+        {
             topology.bind(route.exchange(), &route.queue());
         }
         topology.queue(DEAD_TASKS, &[(DEAD_EXCHANGE, "tasks")]);
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_reach_both_lanes_of_the_runner_and_nothing_else() {
+    fn answers_reach_both_lanes_of_the_runners_and_nothing_else() {
         let topology = Topology::standard();
         let mut queues: Vec<_> = topology
             .bindings
@@ -364,7 +366,12 @@ mod tests {
             .map(|binding| (binding.queue.as_str(), binding.key.as_str()))
             .collect();
         queues.sort_unstable();
-        let lanes = ["process-runner.backfill", "process-runner.interactive"];
+        let lanes = [
+            "agent-runner.backfill",
+            "agent-runner.interactive",
+            "process-runner.backfill",
+            "process-runner.interactive",
+        ];
         assert_eq!(queues, lanes.map(|queue| (queue, queue)));
     }
 

@@ -187,7 +187,7 @@ fn sub_agent(
 }
 
 /// The number of a call, `call_<turn>_<place>`, as the instance that a run is started for.
-fn instance_of(call_id: &str) -> Option<u64> {
+pub(super) fn instance_of(call_id: &str) -> Option<u64> {
     let (turn, place) = call_id.strip_prefix("call_")?.split_once('_')?;
     let (turn, place): (u64, u64) = (turn.parse().ok()?, place.parse().ok()?);
     (place < PLACES).then(|| turn.checked_mul(PLACES)?.checked_add(place)).flatten()

@@ -4,8 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use runfleet_catalog::{Builtin, HttpTool as Declared, Method, RecordSource, Secretly, ToolKind};
+use runfleet_agent::FoundTool;
+use runfleet_catalog::{
+    AgentBlueprint, Builtin, HttpTool as Declared, Method, RecordSource, Secretly, ToolKind,
+};
+use runfleet_domain::Name;
 use runfleet_http::{Client, Config, Endpoint, Service, Url};
+use runfleet_identity::AnswerKeys;
+use runfleet_mcp::McpTool;
 use runfleet_secrets::Secrets;
 use runfleet_tools::{
     Auth, Calculate, CurrentTime, Documents, Executor, HttpRecords, HttpSpec, HttpTool, Record,
@@ -17,6 +23,7 @@ use secrecy::ExposeSecret as _;
 use crate::calls::Live;
 use crate::config::CallConfig;
 use crate::keys;
+use crate::tools::servers::Servers;
 
 /// Everybody who carries out calls.
 pub(crate) struct Tools {
@@ -24,6 +31,9 @@ pub(crate) struct Tools {
     secrets: Secrets,
     calculate: Arc<Calculate>,
     search: Option<Arc<WebSearch>>,
+    servers: Servers,
+    /// By which answers of hosts are known.
+    keys: Option<Arc<AnswerKeys>>,
 }
 
 impl Tools {
@@ -49,7 +59,9 @@ impl Tools {
                 Some(Arc::new(search.context("reading RUNFLEET_SEARCH_URL")?))
             }
         };
-        Ok(Self { service, secrets, calculate: Arc::default(), search })
+        let servers = Servers::new(client.service("mcp", None), config.commands.clone());
+        let (calculate, keys) = (Arc::default(), config.keys.clone());
+        Ok(Self { service, secrets, calculate, search, servers, keys })
     }
 
     /// Who carries out a call, or what the model is told when nobody can.
@@ -76,11 +88,31 @@ impl Tools {
                 let tool = self.http(declared).await.ok_or_else(not_set_up)?;
                 Ok(Arc::new(tool))
             }
-            ToolKind::ProcessStart { .. }
-            | ToolKind::Agent { .. }
-            | ToolKind::Project { .. }
-            | ToolKind::Mcp { .. } => Err(not_set_up()),
+            ToolKind::Mcp { server, tool } => {
+                let declared = live.definition.blueprint().mcp_servers.get(server);
+                let declared = declared.ok_or_else(not_set_up)?;
+                let found = self.servers.of(&live.record.workspace, server, declared).await;
+                Ok(Arc::new(McpTool::new(found.ok_or_else(not_set_up)?, tool.clone())))
+            }
+            // Nobody here carries these out.
+            ToolKind::ProcessStart { .. } | ToolKind::Agent { .. } | ToolKind::Project { .. } => {
+                Err(not_set_up())
+            }
         }
+    }
+
+    /// The tools that the MCP servers of an agent offer now.
+    pub(crate) async fn found(
+        &self,
+        workspace: &Name,
+        blueprint: &AgentBlueprint,
+    ) -> Vec<FoundTool> {
+        self.servers.found(workspace, &blueprint.mcp_servers).await
+    }
+
+    /// By which answers of hosts are known.
+    pub(crate) fn answer_keys(&self) -> Option<&AnswerKeys> {
+        self.keys.as_deref()
     }
 
     /// Where records are read.
