@@ -196,6 +196,7 @@ pub fn error_of(ended: RunState, error: Option<AgentRunError>) -> Option<AgentRu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::golden::check;
 
     const RUN: &str = "AG1501JDX3Z8GF0000000000000000";
 
@@ -203,8 +204,12 @@ mod tests {
         EndedAgentRun::new(RUN.parse().unwrap(), RunState::Completed, output, None)
     }
 
-    fn result(bytes: usize) -> Option<Box<RawValue>> {
-        Some(RawValue::from_string(format!("\"{}\"", "x".repeat(bytes - 2))).unwrap())
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).unwrap()
+    }
+
+    fn result(bytes: usize) -> Box<RawValue> {
+        raw(&format!("\"{}\"", "x".repeat(bytes - 2)))
     }
 
     /// CG-102
@@ -218,8 +223,9 @@ mod tests {
     /// CG-103
     #[test]
     fn a_result_that_is_too_large_for_a_job_is_left_out_and_never_cut() {
-        let of =
-            |bytes| ended(AgentOutput { result: result(bytes), ..AgentOutput::default() }).result;
+        let of = |bytes| {
+            ended(AgentOutput { result: Some(result(bytes)), ..AgentOutput::default() }).result
+        };
         assert!(of(JOB_RESULT_BYTES_MAX).is_some());
         assert!(of(JOB_RESULT_BYTES_MAX + 1).is_none());
     }
@@ -235,5 +241,32 @@ mod tests {
     fn an_output_that_cannot_be_read_is_none() {
         assert!(AgentOutput::read(Some("nonsense")).text.is_none());
         assert!(AgentOutput::read(None).usage.is_none());
+    }
+
+    #[test]
+    fn what_agent_runs_ask_for_keeps_its_form() {
+        let run_id = RUN.parse().unwrap();
+        let deadline = 1_764_468_030_000;
+        let turn = AgentTurn { run_id, turn: 3, attempt: 2, deadline };
+        assert_eq!(turn.event_id().unwrap().as_str(), "turn:3:2");
+        check("agent.turn.v1", &turn);
+        let tool = AgentTool { run_id, call_id: "call_3_1".into(), deadline };
+        assert_eq!(tool.event_id().unwrap().as_str(), "tool:call_3_1");
+        check("agent.tool.v1", &tool);
+    }
+
+    /// CG-101, CG-104
+    #[test]
+    fn what_a_project_gets_of_an_agent_run_keeps_its_form() {
+        let usage =
+            AgentUsage { input_tokens: 120, output_tokens: 30, iterations: 2, duration_ms: 4_200 };
+        let output = AgentOutput {
+            text: Some("Done.".into()),
+            result: Some(raw("{\"score\":7}")),
+            usage: Some(usage),
+        };
+        let run_id = RUN.parse().unwrap();
+        let agent_run = EndedAgentRun::new(run_id, RunState::Completed, output, None);
+        check("agent-result", &AgentResult { payload: Some(raw("{\"deal\":7}")), agent_run });
     }
 }

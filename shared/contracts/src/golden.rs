@@ -4,7 +4,6 @@ use runfleet_domain::admission::RunAs;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::agent_run::{AgentOutput, AgentResult, AgentTool, AgentTurn, AgentUsage, EndedAgentRun};
 use crate::agents::{
     AgentDelivery, AgentGet, AgentInput, AgentRecord, AgentRunState, AgentStart, AgentStarted,
     ApprovalPolicy, Conversation, DeliverTo,
@@ -23,7 +22,7 @@ use crate::operations::{
 use crate::request::{ProcessGet, ProcessStart, ProcessStarted, ProcessState, Request};
 use crate::{Claims, ErrorBody, Reply, RunEvent};
 
-fn check<T: Serialize + DeserializeOwned>(name: &str, value: &T) {
+pub(crate) fn check<T: Serialize + DeserializeOwned>(name: &str, value: &T) {
     let path = format!("{}/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let text = serde_json::to_string_pretty(value).unwrap() + "\n";
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -167,33 +166,6 @@ fn what_hosts_are_asked_and_answer_keeps_its_form() {
         deadline: 1_764_468_030_000,
     };
     check("process.call.v1", &call);
-}
-
-#[test]
-fn what_agent_runs_ask_for_keeps_its_form() {
-    let run_id = AGENT_RUN.parse().unwrap();
-    let deadline = 1_764_468_030_000;
-    let turn = AgentTurn { run_id, turn: 3, attempt: 2, deadline };
-    assert_eq!(turn.event_id().unwrap().as_str(), "turn:3:2");
-    check("agent.turn.v1", &turn);
-    let tool = AgentTool { run_id, call_id: "call_3_1".into(), deadline };
-    assert_eq!(tool.event_id().unwrap().as_str(), "tool:call_3_1");
-    check("agent.tool.v1", &tool);
-}
-
-/// CG-101, CG-104
-#[test]
-fn what_a_project_gets_of_an_agent_run_keeps_its_form() {
-    let usage =
-        AgentUsage { input_tokens: 120, output_tokens: 30, iterations: 2, duration_ms: 4_200 };
-    let output = AgentOutput {
-        text: Some("Done.".into()),
-        result: Some(raw("{\"score\":7}")),
-        usage: Some(usage),
-    };
-    let run_id = AGENT_RUN.parse().unwrap();
-    let agent_run = EndedAgentRun::new(run_id, runfleet_domain::RunState::Completed, output, None);
-    check("agent-result", &AgentResult { payload: Some(raw("{\"deal\":7}")), agent_run });
 }
 
 /// CG-007, CG-041, CG-042
