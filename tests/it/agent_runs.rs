@@ -8,8 +8,8 @@ use runfleet_contracts::agents::{AgentRecord, AgentRunState};
 use runfleet_contracts::{HostOutcome, HostWork};
 use runfleet_domain::{RunId, RunState};
 use runfleet_store::End;
-use runfleet_testkit::{Doing, TestHost};
 use runfleet_testkit::wait_until;
+use runfleet_testkit::{Doing, TestHost};
 use runfleet_tests::{AGENTS, BOUND, Fleet, Jobs, Options, project};
 use serde_json::{Value, json};
 

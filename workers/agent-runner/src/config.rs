@@ -11,6 +11,8 @@ use runfleet_mcp::Commands;
 use runfleet_runtime::Env;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::keys::Places;
+
 /// Calls at once, interactive lane.
 const PREFETCH: u16 = 64;
 
@@ -28,6 +30,8 @@ pub(crate) struct CallConfig {
     pub(crate) tool_allow: AllowList,
     /// Where the secrets of workspaces are.
     pub(crate) secrets: Option<PathBuf>,
+    /// Environment variables that documents may name as secrets.
+    variables: Vec<String>,
     /// The search service, with places for query and limit.
     pub(crate) search_url: Option<String>,
     /// Where its answer has the results.
@@ -42,7 +46,17 @@ pub(crate) struct CallConfig {
     pub(crate) scripts: Option<PathBuf>,
 }
 
+/// The names in a list that is separated by commas.
+fn listed(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
 impl CallConfig {
+    /// Where secrets that documents name may be.
+    pub(crate) fn places(&self) -> Places {
+        Places { variables: self.variables.clone(), folder: self.secrets.clone() }
+    }
+
     /// The lines of model calls with their prefetch.
     pub(crate) fn turn_lanes(&self) -> Vec<LaneConfig> {
         lanes(Route::Turn, self.turns)
@@ -66,6 +80,11 @@ impl CallConfig {
         );
         let tool_allow = env.optional::<AllowList>("RUNFLEET_HTTP_ALLOW", "Hosts, host:port, addresses and networks that HTTP tasks and tools may call although they are not public or not https; separated by commas.");
         let secrets = env.optional::<PathBuf>("RUNFLEET_HTTP_SECRETS_DIR", "Folder with the secrets of HTTP tasks and tools, one file WORKSPACE/NAME each; absent: what names a secret fails.");
+        let variables = env.or(
+            "RUNFLEET_SECRET_VARIABLES",
+            String::new(),
+            "Environment variables that documents may name as secrets, such as the keys of model providers; separated by commas.",
+        );
         let search_url = env.optional::<String>("RUNFLEET_SEARCH_URL", "Search service of agents, with the places {{query}} and {{limit}}; absent: agents cannot search the web.");
         let search_results = env.or(
             "RUNFLEET_SEARCH_RESULTS",
@@ -92,6 +111,7 @@ impl CallConfig {
             model_allow: model_allow?.unwrap_or_default(),
             tool_allow: tool_allow?.unwrap_or_default(),
             secrets: secrets?,
+            variables: listed(&variables?),
             search_url: search_url?,
             search_results: search_results?,
             search_token: search_token?,

@@ -1,5 +1,7 @@
 //! Secrets that documents of the catalog name: read when they are needed, from a file or the environment, and kept nowhere.
 
+use std::path::PathBuf;
+
 use runfleet_catalog::Secretly;
 use secrecy::SecretString;
 
@@ -10,12 +12,30 @@ const FILE_BYTES_MAX: u64 = 8_192;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoSecret(pub(crate) &'static str);
 
+/// Where secrets of documents may be: what the operator has said, and nothing else of the worker's machine.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Places {
+    /// Names of environment variables.
+    pub(crate) variables: Vec<String>,
+    /// The folder that every file must lie in.
+    pub(crate) folder: Option<PathBuf>,
+}
+
+impl Places {
+    /// The same file without detours, if it lies in the folder.
+    async fn inside(&self, file: &str) -> Option<PathBuf> {
+        let folder = tokio::fs::canonicalize(self.folder.as_ref()?).await.ok()?;
+        let file = tokio::fs::canonicalize(folder.join(file)).await.ok()?;
+        file.starts_with(&folder).then_some(file)
+    }
+}
+
 /// A secret without the line end behind it.
-pub(crate) async fn read(place: &Secretly) -> Result<SecretString, NoSecret> {
+pub(crate) async fn read(place: &Secretly, places: &Places) -> Result<SecretString, NoSecret> {
     let text = match place {
         Secretly::Text(text) => text.clone(),
-        Secretly::Env(name) if is_own(name) => {
-            return Err(NoSecret("a setting of the fleet is no secret of a document"));
+        Secretly::Env(name) if !places.variables.contains(name) => {
+            return Err(NoSecret("an environment variable is not in RUNFLEET_SECRET_VARIABLES"));
         }
         Secretly::Env(name) => {
             #[expect(
@@ -26,9 +46,12 @@ pub(crate) async fn read(place: &Secretly) -> Result<SecretString, NoSecret> {
             value.map_err(|_| NoSecret("an environment variable is not set"))?
         }
         Secretly::File(file) => {
-            let size = tokio::fs::metadata(file).await.map_or(u64::MAX, |data| data.len());
+            let Some(file) = places.inside(file).await else {
+                return Err(NoSecret("a file is not there, or not in RUNFLEET_HTTP_SECRETS_DIR"));
+            };
+            let size = tokio::fs::metadata(&file).await.map_or(u64::MAX, |data| data.len());
             if size > FILE_BYTES_MAX {
-                return Err(NoSecret("a file is not there, or too large"));
+                return Err(NoSecret("a file is too large"));
             }
             let text = tokio::fs::read_to_string(file).await;
             text.map_err(|_| NoSecret("a file cannot be read"))?
@@ -38,11 +61,6 @@ pub(crate) async fn read(place: &Secretly) -> Result<SecretString, NoSecret> {
     if text.is_empty() { Err(NoSecret("it is empty")) } else { Ok(SecretString::from(text)) }
 }
 
-/// Whether a variable is a setting of the fleet, perhaps with a password: no document may send it anywhere.
-fn is_own(name: &str) -> bool {
-    name.to_ascii_uppercase().starts_with("RUNFLEET_")
-}
-
 #[cfg(test)]
 mod tests {
     use secrecy::ExposeSecret as _;
@@ -50,19 +68,29 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_secret_comes_from_a_file_and_never_from_a_setting_of_the_fleet() {
+    async fn a_secret_comes_from_where_the_operator_says_and_from_nowhere_else() {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("key");
-        std::fs::write(&file, "s3cret\n").unwrap();
-        let place = Secretly::File(file.display().to_string());
-        assert_eq!(read(&place).await.unwrap().expose_secret(), "s3cret");
+        let folder = dir.path().join("secrets");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("key"), "s3cret\n").unwrap();
+        std::fs::write(dir.path().join("other"), "0ther\n").unwrap();
+        let variables = vec!["PATH".to_owned(), "NOBODY_HAS_SET_THIS".to_owned()];
+        let places = Places { variables, folder: Some(folder.clone()) };
+        for file in ["key".to_owned(), folder.join("key").display().to_string()] {
+            let secret = read(&Secretly::File(file), &places).await.unwrap();
+            assert_eq!(secret.expose_secret(), "s3cret");
+        }
+        assert!(read(&Secretly::Env("PATH".to_owned()), &places).await.is_ok());
         for place in [
-            Secretly::File(dir.path().join("none").display().to_string()),
-            Secretly::Env("RUNFLEET_REDIS_URL".to_owned()),
+            Secretly::File("none".to_owned()),
+            Secretly::File("../other".to_owned()),
+            Secretly::File(dir.path().join("other").display().to_string()),
+            Secretly::Env("HOME".to_owned()),
             Secretly::Env("NOBODY_HAS_SET_THIS".to_owned()),
             Secretly::Text(String::new()),
         ] {
-            assert!(read(&place).await.is_err(), "{place:?}");
+            assert!(read(&place, &places).await.is_err(), "{place:?}");
         }
+        assert!(read(&Secretly::File("key".to_owned()), &Places::default()).await.is_err());
     }
 }

@@ -12,7 +12,7 @@ use runfleet_http::{Client, Config, Service, Url};
 use runfleet_model::{ChatModel, HttpModel, Protocol, ProviderSettings, ScriptedModel, Timeouts};
 
 use crate::config::CallConfig;
-use crate::keys::{self, NoSecret};
+use crate::keys::{self, NoSecret, Places};
 
 /// Longest model call, whatever an agent says.
 pub(crate) const CALL_MAX: Duration = Duration::from_mins(5);
@@ -30,6 +30,8 @@ type Scripts = HashMap<PathBuf, (Option<SystemTime>, Arc<ScriptedModel>)>;
 pub(crate) struct Models {
     service: Service,
     scripts_dir: Option<PathBuf>,
+    /// Where the keys of providers may be.
+    places: Places,
     scripts: Mutex<Scripts>,
 }
 
@@ -40,7 +42,8 @@ impl Models {
         let client = Client::new(http, &Registry::new()).context("preparing model calls")?;
         // Without a breaker: runs wait by themselves, and one provider says nothing about the others.
         let service = client.service("model", None);
-        Ok(Self { service, scripts_dir: config.scripts.clone(), scripts: Mutex::default() })
+        let (scripts_dir, places) = (config.scripts.clone(), config.places());
+        Ok(Self { service, scripts_dir, places, scripts: Mutex::default() })
     }
 
     /// The model behind a provider.
@@ -58,7 +61,9 @@ impl Models {
         settings.timeouts = Timeouts { total: CALL_MAX, ..Timeouts::default() };
         settings.key = match &provider.key {
             None => None,
-            Some(place) => Some(keys::read(place).await.map_err(|NoSecret(why)| missing(why))?),
+            Some(place) => {
+                Some(keys::read(place, &self.places).await.map_err(|NoSecret(why)| missing(why))?)
+            }
         };
         Ok(Arc::new(HttpModel::new(self.service.clone(), settings)))
     }

@@ -105,7 +105,7 @@ fn ended(code: ErrorCode) -> Driven {
     run
 }
 
-/// CG-092, CG-161
+/// CG-092
 #[test]
 fn every_code_is_the_end_of_a_run_or_says_why_nothing_sets_it() {
     for code in ErrorCode::ALL {

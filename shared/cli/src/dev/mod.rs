@@ -102,6 +102,7 @@ async fn fleet(
     env.insert("RUNFLEET_PROJECT".into(), demo::PROJECT.into());
     let scripts = checkout.join("deploy/example/scripts");
     env.insert("RUNFLEET_MODEL_SCRIPTS_DIR".into(), scripts.display().to_string());
+    env.insert("RUNFLEET_SECRET_VARIABLES".into(), model::variables());
     write_env(checkout, &env, &[])?;
     say("declaring exchanges, queues and policies");
     let mut context = crate::context::Context::load()?;

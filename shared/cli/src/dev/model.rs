@@ -32,6 +32,11 @@ pub(super) fn choose(bundle: &mut Bundle) -> String {
     format!("agents are answered by {model}, with the key in {key}; what they say goes there")
 }
 
+/// The variables that hold keys of real providers.
+pub(super) fn variables() -> String {
+    REAL.map(|(key, ..)| key).join(",")
+}
+
 #[expect(clippy::disallowed_methods, reason = "names that providers have given, no settings")]
 fn given(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())

@@ -22,7 +22,7 @@ use secrecy::ExposeSecret as _;
 
 use crate::calls::Live;
 use crate::config::CallConfig;
-use crate::keys;
+use crate::keys::{self, Places};
 use crate::tools::servers::Servers;
 
 /// Everybody who carries out calls.
@@ -32,6 +32,8 @@ pub(crate) struct Tools {
     calculate: Arc<Calculate>,
     search: Option<Arc<WebSearch>>,
     servers: Servers,
+    /// Where secrets may be.
+    places: Places,
     /// By which answers of hosts are known.
     keys: Option<Arc<AnswerKeys>>,
 }
@@ -59,9 +61,11 @@ impl Tools {
                 Some(Arc::new(search.context("reading RUNFLEET_SEARCH_URL")?))
             }
         };
-        let servers = Servers::new(client.service("mcp", None), config.commands.clone());
+        let places = config.places();
+        let (commands, mcp) = (config.commands.clone(), client.service("mcp", None));
+        let servers = Servers::new(mcp, commands, places.clone());
         let (calculate, keys) = (Arc::default(), config.keys.clone());
-        Ok(Self { service, secrets, calculate, search, servers, keys })
+        Ok(Self { service, secrets, calculate, search, servers, places, keys })
     }
 
     /// Who carries out a call, or what the model is told when nobody can.
@@ -135,7 +139,7 @@ impl Tools {
                 for (name, value) in headers {
                     // A source is called with a bearer token or with nothing.
                     let bearer = name.eq_ignore_ascii_case("authorization");
-                    let text = keys::read(value).await.ok().filter(|_| bearer)?;
+                    let text = keys::read(value, &self.places).await.ok().filter(|_| bearer)?;
                     let token = text.expose_secret().strip_prefix("Bearer ")?.to_owned();
                     endpoint.bearer = Some(token.into());
                 }
@@ -150,7 +154,7 @@ impl Tools {
             let text = match value {
                 Secretly::Text(text) => text.clone(),
                 place => {
-                    let secret = keys::read(place).await.ok()?;
+                    let secret = keys::read(place, &self.places).await.ok()?;
                     // A secret is no template.
                     let secret = secret.expose_secret();
                     if secret.contains("{{") {

@@ -14,7 +14,7 @@ use runfleet_mcp::{
 };
 use tokio::time::Instant;
 
-use crate::keys;
+use crate::keys::{self, Places};
 
 /// Servers kept; when full, all are dropped and connected again when needed.
 const KEPT_MAX: usize = 100;
@@ -26,13 +26,15 @@ const LIST_WITHIN: Duration = Duration::from_secs(10);
 pub(super) struct Servers {
     service: Service,
     commands: Commands,
+    /// Where secrets may be.
+    places: Places,
     /// By what they are: a document that has changed is another server.
     kept: Mutex<HashMap<String, Arc<McpServer>>>,
 }
 
 impl Servers {
-    pub(super) fn new(service: Service, commands: Commands) -> Self {
-        Self { service, commands, kept: Mutex::default() }
+    pub(super) fn new(service: Service, commands: Commands, places: Places) -> Self {
+        Self { service, commands, places, kept: Mutex::default() }
     }
 
     /// The server of a document; none when it cannot be reached from here.
@@ -75,7 +77,7 @@ impl Servers {
             McpTransport::Http { url, headers } => {
                 let mut found = BTreeMap::new();
                 for (header, place) in headers {
-                    found.insert(header.clone(), keys::read(place).await.ok()?);
+                    found.insert(header.clone(), keys::read(place, &self.places).await.ok()?);
                 }
                 let url = Url::parse(url).ok()?;
                 Some(Transport::Http { service: self.service.clone(), url, headers: found })
