@@ -74,7 +74,8 @@ async fn records(
         }
         RecordSource::Documents { .. } => RECORDS_WITHIN,
     };
-    let source = tools.records(source).await.ok_or(Failed::Code(ErrorCode::ConfigLoadFailed))?;
+    let source = tools.records(&record.workspace, source).await;
+    let source = source.ok_or(Failed::Code(ErrorCode::ConfigLoadFailed))?;
     let caller = Caller {
         workspace: record.workspace.clone(),
         project: Some(record.project.clone()),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use runfleet_catalog::Secretly;
+use runfleet_domain::Name;
 use secrecy::SecretString;
 
 /// Largest file with a secret, in bytes.
@@ -17,21 +18,26 @@ pub(crate) struct NoSecret(pub(crate) &'static str);
 pub(crate) struct Places {
     /// Names of environment variables.
     pub(crate) variables: Vec<String>,
-    /// The folder that every file must lie in.
+    /// The folder with a folder for each workspace, in which its files must lie.
     pub(crate) folder: Option<PathBuf>,
 }
 
 impl Places {
-    /// The same file without detours, if it lies in the folder.
-    async fn inside(&self, file: &str) -> Option<PathBuf> {
-        let folder = tokio::fs::canonicalize(self.folder.as_ref()?).await.ok()?;
+    /// The same file without detours, if it lies in the folder of the workspace.
+    async fn inside(&self, workspace: &Name, file: &str) -> Option<PathBuf> {
+        let folder = self.folder.as_ref()?.join(workspace.as_str());
+        let folder = tokio::fs::canonicalize(folder).await.ok()?;
         let file = tokio::fs::canonicalize(folder.join(file)).await.ok()?;
         file.starts_with(&folder).then_some(file)
     }
 }
 
-/// A secret without the line end behind it.
-pub(crate) async fn read(place: &Secretly, places: &Places) -> Result<SecretString, NoSecret> {
+/// A secret that a document of a workspace names, without the line end behind it.
+pub(crate) async fn read(
+    place: &Secretly,
+    workspace: &Name,
+    places: &Places,
+) -> Result<SecretString, NoSecret> {
     let text = match place {
         Secretly::Text(text) => text.clone(),
         Secretly::Env(name) if !places.variables.contains(name) => {
@@ -46,8 +52,10 @@ pub(crate) async fn read(place: &Secretly, places: &Places) -> Result<SecretStri
             value.map_err(|_| NoSecret("an environment variable is not set"))?
         }
         Secretly::File(file) => {
-            let Some(file) = places.inside(file).await else {
-                return Err(NoSecret("a file is not there, or not in RUNFLEET_HTTP_SECRETS_DIR"));
+            let Some(file) = places.inside(workspace, file).await else {
+                return Err(NoSecret(
+                    "a file is not in the folder of its workspace in RUNFLEET_HTTP_SECRETS_DIR",
+                ));
             };
             let size = tokio::fs::metadata(&file).await.map_or(u64::MAX, |data| data.len());
             if size > FILE_BYTES_MAX {
@@ -70,27 +78,33 @@ mod tests {
     #[tokio::test]
     async fn a_secret_comes_from_where_the_operator_says_and_from_nowhere_else() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("secrets");
-        std::fs::create_dir(&folder).unwrap();
+        let (secrets, acme) = (dir.path().join("secrets"), "acme".parse().unwrap());
+        let folder = secrets.join("acme");
+        for workspace in ["acme", "other"] {
+            std::fs::create_dir_all(secrets.join(workspace)).unwrap();
+            std::fs::write(secrets.join(workspace).join("token"), "t0ken\n").unwrap();
+        }
         std::fs::write(folder.join("key"), "s3cret\n").unwrap();
         std::fs::write(dir.path().join("other"), "0ther\n").unwrap();
         let variables = vec!["PATH".to_owned(), "NOBODY_HAS_SET_THIS".to_owned()];
-        let places = Places { variables, folder: Some(folder.clone()) };
+        let places = Places { variables, folder: Some(secrets.clone()) };
         for file in ["key".to_owned(), folder.join("key").display().to_string()] {
-            let secret = read(&Secretly::File(file), &places).await.unwrap();
+            let secret = read(&Secretly::File(file), &acme, &places).await.unwrap();
             assert_eq!(secret.expose_secret(), "s3cret");
         }
-        assert!(read(&Secretly::Env("PATH".to_owned()), &places).await.is_ok());
+        assert!(read(&Secretly::Env("PATH".to_owned()), &acme, &places).await.is_ok());
         for place in [
             Secretly::File("none".to_owned()),
-            Secretly::File("../other".to_owned()),
+            Secretly::File("../other/token".to_owned()),
+            Secretly::File(secrets.join("other/token").display().to_string()),
+            Secretly::File("../../other".to_owned()),
             Secretly::File(dir.path().join("other").display().to_string()),
             Secretly::Env("HOME".to_owned()),
             Secretly::Env("NOBODY_HAS_SET_THIS".to_owned()),
             Secretly::Text(String::new()),
         ] {
-            assert!(read(&place, &places).await.is_err(), "{place:?}");
+            assert!(read(&place, &acme, &places).await.is_err(), "{place:?}");
         }
-        assert!(read(&Secretly::File("key".to_owned()), &Places::default()).await.is_err());
+        assert!(read(&Secretly::File("key".to_owned()), &acme, &Places::default()).await.is_err());
     }
 }

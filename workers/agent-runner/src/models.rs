@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context as _;
 use prometheus::Registry;
 use runfleet_catalog::{ModelProvider, ProviderKind};
+use runfleet_domain::Name;
 use runfleet_http::{Client, Config, Service, Url};
 use runfleet_model::{ChatModel, HttpModel, Protocol, ProviderSettings, ScriptedModel, Timeouts};
 
@@ -47,7 +48,11 @@ impl Models {
     }
 
     /// The model behind a provider.
-    pub(crate) async fn of(&self, provider: &ModelProvider) -> Result<Arc<dyn ChatModel>, Missing> {
+    pub(crate) async fn of(
+        &self,
+        workspace: &Name,
+        provider: &ModelProvider,
+    ) -> Result<Arc<dyn ChatModel>, Missing> {
         let protocol = match provider.kind {
             ProviderKind::Scripted => return Ok(self.script(provider).await?),
             ProviderKind::Openai => Protocol::OpenaiCompatible,
@@ -61,9 +66,11 @@ impl Models {
         settings.timeouts = Timeouts { total: CALL_MAX, ..Timeouts::default() };
         settings.key = match &provider.key {
             None => None,
-            Some(place) => {
-                Some(keys::read(place, &self.places).await.map_err(|NoSecret(why)| missing(why))?)
-            }
+            Some(place) => Some(
+                keys::read(place, workspace, &self.places)
+                    .await
+                    .map_err(|NoSecret(why)| missing(why))?,
+            ),
         };
         Ok(Arc::new(HttpModel::new(self.service.clone(), settings)))
     }

@@ -89,7 +89,7 @@ async fn ask(
         tracing::error!(agent = %live.record.target, "no provider is declared for the model of an agent");
         return Asked::Event(Event::Stop { code: ErrorCode::ConfigLoadFailed });
     };
-    let Ok(chat) = models.of(provider).await else {
+    let Ok(chat) = models.of(&live.record.workspace, provider).await else {
         tracing::error!(agent = %live.record.target, provider = %name, "the provider of an agent cannot be used");
         return Asked::Event(Event::Stop { code: ErrorCode::ConfigLoadFailed });
     };

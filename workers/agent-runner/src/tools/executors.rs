@@ -81,7 +81,8 @@ impl Tools {
             ToolKind::Builtin(Builtin::RecordQuery) => {
                 let source = live.definition.blueprint().record_source.as_ref();
                 let source = source.ok_or_else(not_set_up)?;
-                let source = self.records(source).await.ok_or_else(not_set_up)?;
+                let source =
+                    self.records(&live.record.workspace, source).await.ok_or_else(not_set_up)?;
                 Ok(Arc::new(Records::new(source)))
             }
             ToolKind::Builtin(Builtin::WebSearch) => {
@@ -89,7 +90,8 @@ impl Tools {
                 Ok(Arc::clone(search) as _)
             }
             ToolKind::Http(declared) => {
-                let tool = self.http(declared).await.ok_or_else(not_set_up)?;
+                let tool =
+                    self.http(&live.record.workspace, declared).await.ok_or_else(not_set_up)?;
                 Ok(Arc::new(tool))
             }
             ToolKind::Mcp { server, tool } => {
@@ -122,6 +124,7 @@ impl Tools {
     /// Where records are read.
     pub(crate) async fn records(
         &self,
+        workspace: &Name,
         source: &RecordSource,
     ) -> Option<Arc<dyn runfleet_tools::RecordSource>> {
         match source {
@@ -139,7 +142,8 @@ impl Tools {
                 for (name, value) in headers {
                     // A source is called with a bearer token or with nothing.
                     let bearer = name.eq_ignore_ascii_case("authorization");
-                    let text = keys::read(value, &self.places).await.ok().filter(|_| bearer)?;
+                    let text =
+                        keys::read(value, workspace, &self.places).await.ok().filter(|_| bearer)?;
                     let token = text.expose_secret().strip_prefix("Bearer ")?.to_owned();
                     endpoint.bearer = Some(token.into());
                 }
@@ -148,13 +152,13 @@ impl Tools {
         }
     }
 
-    async fn http(&self, declared: &Declared) -> Option<HttpTool> {
+    async fn http(&self, workspace: &Name, declared: &Declared) -> Option<HttpTool> {
         let mut headers = BTreeMap::new();
         for (name, value) in &declared.headers {
             let text = match value {
                 Secretly::Text(text) => text.clone(),
                 place => {
-                    let secret = keys::read(place, &self.places).await.ok()?;
+                    let secret = keys::read(place, workspace, &self.places).await.ok()?;
                     // A secret is no template.
                     let secret = secret.expose_secret();
                     if secret.contains("{{") {

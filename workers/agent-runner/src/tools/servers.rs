@@ -48,7 +48,7 @@ impl Servers {
         if let Some(known) = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Some(Arc::clone(known));
         }
-        let transport = self.transport(name, declared).await?;
+        let transport = self.transport(workspace, name, declared).await?;
         let tools = declared.tool_permissions.iter();
         let permissions = Permissions {
             default: permission(declared.permission),
@@ -64,7 +64,12 @@ impl Servers {
         Some(Arc::clone(kept.entry(key).or_insert(server)))
     }
 
-    async fn transport(&self, name: &Name, declared: &Declared) -> Option<Transport> {
+    async fn transport(
+        &self,
+        workspace: &Name,
+        name: &Name,
+        declared: &Declared,
+    ) -> Option<Transport> {
         match &declared.transport {
             // What runs on this machine is for its operator to say: a document names it.
             McpTransport::Stdio { command, .. } => {
@@ -77,7 +82,10 @@ impl Servers {
             McpTransport::Http { url, headers } => {
                 let mut found = BTreeMap::new();
                 for (header, place) in headers {
-                    found.insert(header.clone(), keys::read(place, &self.places).await.ok()?);
+                    found.insert(
+                        header.clone(),
+                        keys::read(place, workspace, &self.places).await.ok()?,
+                    );
                 }
                 let url = Url::parse(url).ok()?;
                 Some(Transport::Http { service: self.service.clone(), url, headers: found })
