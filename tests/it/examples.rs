@@ -24,7 +24,8 @@ async fn the_example_of_the_client_starts_both_kinds_and_is_told_where_they_stan
     let lines: Vec<_> = said.lines().filter_map(|line| line.split_once(' ')).collect();
     let names: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["process", "state", "agent", "status", "refused"], "{said}");
-    assert_eq!(lines[3].1, "QUEUED");
+    // How far the agent has come by then is a matter of moments.
+    assert!(["QUEUED", "RUNNING", "COMPLETED"].contains(&lines[3].1), "{said}");
     assert_eq!(lines[4].1, "input.amount");
     fleet.remove().await
 }
