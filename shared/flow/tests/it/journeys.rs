@@ -1,6 +1,6 @@
 //! The example processes from their start to each of their ends, as the world around them answers.
 
-use runfleet_flow::{Ask, Definition, Doing, Effect, Event, State, Status, Subscription};
+use runfleet_flow::{Ask, Definition, Doing, Effect, Event, State, Status, Subscription, What};
 use serde_json::{Value, json};
 
 use crate::support::{NOW_MS, advance_with, map, parse};
@@ -14,6 +14,8 @@ struct Journey {
     now_ms: u64,
     effects: Vec<Effect>,
     status: Status,
+    /// Elements that came to their end, in order.
+    left: Vec<String>,
 }
 
 impl Journey {
@@ -22,7 +24,8 @@ impl Journey {
         let definition = parse(&std::fs::read_to_string(path).expect("the example is there"));
         let state = definition.start(map(input)).expect("the input fits");
         let (effects, status) = (Vec::new(), Status::Running);
-        let mut journey = Self { definition, state, now_ms: NOW_MS, effects, status };
+        let mut journey =
+            Self { definition, state, now_ms: NOW_MS, effects, status, left: Vec::new() };
         journey.go_on(Vec::new());
         journey
     }
@@ -37,6 +40,8 @@ impl Journey {
             let advanced = advance_with(&self.definition, state, events, self.now_ms, 3);
             assert_eq!(advanced.ignored, 0, "an event came to nothing");
             self.effects.extend(advanced.effects);
+            let left = advanced.history.into_iter().filter(|entry| entry.2 == What::Left);
+            self.left.extend(left.map(|entry| entry.0));
             self.state = advanced.state;
             self.status = advanced.status;
             if self.status != Status::Running {
@@ -88,6 +93,11 @@ impl Journey {
         self.go_on(vec![Event::Message { subscription, variables: map(variables) }]);
     }
 
+    /// The history is the path that is drawn.
+    fn walked(&self, path: &str) {
+        assert_eq!(self.left.join(" "), path);
+    }
+
     fn ended_with(&self, output: Value) {
         assert_eq!(self.status, Status::Completed { output: Some(map(output)) });
     }
@@ -113,6 +123,9 @@ fn a_customer_is_onboarded_when_the_address_is_confirmed() {
     journey.answer(&ask, json!({"status": 201, "headers": {}, "body": {"id": "A-7"}}));
     journey.message("address-confirmed", "c-1", json!({}));
     journey.ended_with(json!({"accountId": "A-7", "outcome": "onboarded"}));
+    journey.walked(
+        "Applied CheckDocuments Complete OpenAccount WaitForCustomer AddressConfirmed NoteOnboarded Onboarded",
+    );
 }
 
 #[test]

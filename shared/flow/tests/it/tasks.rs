@@ -299,7 +299,7 @@ fn a_task_for_a_person_says_who_may_do_it_and_follows_who_has_it() {
 }
 
 #[test]
-fn a_task_that_ends_or_throws_is_asked_like_any_other() {
+fn a_task_beside_another_path_is_asked_once() {
     cut(|| {
         let mut run = play("g: and\n A: task a\n start -> g -> A -> end\n g -> B -> end");
         assert_eq!(asks(&run).len(), 1);
