@@ -55,8 +55,17 @@ pub(crate) async fn start_many(
     Ok(runs)
 }
 
-/// Waits until every run has ended and its job has come; checks that there is one job a run and no other.
+/// Waits until every run has ended and its job has come; checks that there is one job a run and no other. When it fails, it says
+/// what the workers have written.
 pub(crate) async fn all_ended_once(fleet: &Fleet, jobs: &Jobs, runs: &[RunId]) -> Result<()> {
+    let ended = ended_once(fleet, jobs, runs).await;
+    if ended.is_err() {
+        println!("{}", fleet.logs());
+    }
+    ended
+}
+
+async fn ended_once(fleet: &Fleet, jobs: &Jobs, runs: &[RunId]) -> Result<()> {
     for run in runs {
         let job =
             jobs.wait(run.outcome_job(), BOUND).await.with_context(|| format!("run {run}"))?;
