@@ -137,6 +137,9 @@ fn a_customer_is_refused_or_known_or_silent() {
     journey.answer(&remind, json!("sent"));
     journey.person_does(json!({"documentsComplete": false}));
     journey.ended_with(json!({"accountId": null, "outcome": "documents missing"}));
+    journey.walked(
+        "Applied NotCheckedInTime RemindTeam Reminded CheckDocuments Complete NoteRefused Refused",
+    );
 
     let mut journey = onboarding();
     journey.person_does(json!({"documentsComplete": true}));
@@ -144,6 +147,7 @@ fn a_customer_is_refused_or_known_or_silent() {
     let code = "HTTP_STATUS_409".to_owned();
     journey.go_on(vec![Event::TaskFailed { task, attempt, code, retry: false, after_ms: None }]);
     journey.ended_with(json!({"accountId": null, "outcome": "account exists"}));
+    journey.walked("Applied CheckDocuments Complete AccountExists NoteExisting Known");
 
     let mut journey = onboarding();
     journey.person_does(json!({"documentsComplete": true}));
@@ -151,6 +155,9 @@ fn a_customer_is_refused_or_known_or_silent() {
     journey.answer(&ask, json!({"status": 201, "headers": {}, "body": {"id": "A-8"}}));
     journey.pass_days(3);
     journey.ended_with(json!({"accountId": "A-8", "outcome": "address not confirmed"}));
+    journey.walked(
+        "Applied CheckDocuments Complete OpenAccount WaitForCustomer ThreeDaysPassed NoteSilent Silent",
+    );
 }
 
 fn order() -> Journey {
@@ -192,6 +199,8 @@ fn an_order_is_shipped_when_the_discount_is_decided_and_the_parcel_packed() {
         assert_eq!(ship.variables.get("weight"), None, "only what is mapped comes out");
         journey.answer(&ship, json!({"trackingCode": "T1"}));
         journey.ended_with(json!({"discount": 6, "trackingCode": "T1", "outcome": "shipped"}));
+        let both = if pack_first { "Pack DecideDiscount" } else { "DecideDiscount Pack" };
+        journey.walked(&format!("Ordered Split {both} Join Ship NoteShipped Shipped"));
     }
 }
 
@@ -204,18 +213,23 @@ fn an_order_ends_early_without_stock_or_when_it_is_cancelled() {
     journey.go_on(vec![Event::TaskError { task, attempt, code, variables }]);
     assert!(journey.effects.contains(&Effect::CancelCall { task: child }));
     journey.ended_with(json!({"discount": null, "trackingCode": null, "outcome": "not in stock"}));
+    journey.walked("Ordered Split NoStock NoteNoStock OutOfStock");
 
     let mut journey = order();
     journey.message("order-cancelled", "o-1", json!({}));
     let release = journey.ask("release-stock");
     journey.answer(&release, json!(true));
     journey.ended_with(json!({"discount": null, "trackingCode": null, "outcome": "cancelled"}));
+    journey.walked("Ordered Split Cancelled Release NoteCancelled CancelledEnd Cancellation");
 }
 
 fn invoice() -> Journey {
     let people = json!([{"id": 1, "email": "a@example.com"}, {"id": 2, "email": "b@example.com"}]);
     Journey::start("remind", json!({"invoiceId": "i-1", "people": people}))
 }
+
+/// What one round adds to the path: a reminder for each of the two, and the activity around them.
+const ROUND: &str = "WeekPassed Remind Remind Remind CountRound Reminded";
 
 /// A week passes, everybody is reminded and answers.
 fn remind(journey: &mut Journey) {
@@ -239,6 +253,7 @@ fn everybody_is_reminded_every_week_until_the_invoice_is_paid() {
     journey.message("invoice-paid", "i-1", json!({"paidOn": "2027-01-31"}));
     let answers = json!([{"person": 1, "answer": "soon"}, {"person": 2, "answer": "later"}]);
     journey.ended_with(json!({"paid": true, "rounds": 2, "answers": answers}));
+    journey.walked(&format!("Sent NoRounds {ROUND} {ROUND} AwaitPayment NotePaid Paid"));
 }
 
 #[test]
@@ -252,4 +267,6 @@ fn an_invoice_is_given_up_after_thirty_days_and_three_rounds() {
     journey.pass_days(2);
     let answers = json!([{"person": 1, "answer": "soon"}, {"person": 2, "answer": "later"}]);
     journey.ended_with(json!({"paid": false, "rounds": 3, "answers": answers}));
+    let rounds = [ROUND; 3].join(" ");
+    journey.walked(&format!("Sent NoRounds {rounds} MonthPassed NoteUnpaid Unpaid"));
 }
