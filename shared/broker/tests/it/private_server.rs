@@ -220,7 +220,6 @@ async fn a_broker_that_crashes_loses_no_confirmed_message(server: &Server) {
         }
         confirmed
     });
-    // RabbitMQ 3.10 may lose a queue that is less than two seconds old; these messages take longer.
     wait_until("some messages", async || fixture.ready(QUEUE).await > 250).await;
     tokio::task::block_in_place(|| server.services(&["restart-rabbitmq", "--kill"]));
     // A server whose port was taken meanwhile comes back on another.

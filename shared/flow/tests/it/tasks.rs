@@ -4,7 +4,7 @@ use runfleet_flow::{AwaitedView, Doing, Effect, Event, FailureCode, Status};
 use serde_json::{Map, Value, json};
 
 use crate::play::{Play, cut, play, play_with};
-use crate::support::map;
+use crate::support::{map, parse, through};
 
 /// What the engine asked for, as task and attempt.
 fn asks(run: &Play) -> Vec<(u64, u32)> {
@@ -396,4 +396,49 @@ fn a_called_process_gets_what_the_drawing_says_and_its_output_comes_back() {
     run.tell(Event::ChildEnded { task, output: None, failed: None });
     run.ends("A");
     assert_eq!(map(json!({})), Map::new());
+}
+
+/// A message that a throw event, and then an end event, has somebody else send.
+fn thrown_by_others() -> String {
+    let sends = |work: &str| {
+        format!(
+            r#"<extensionElements><zeebe:taskDefinition type="{work}" retries="2"/><zeebe:ioMapping>
+            <zeebe:input source="=x" target="to"/></zeebe:ioMapping></extensionElements>
+            <messageEventDefinition messageRef="Nameless"/>"#
+        )
+    };
+    let events = format!(
+        r#"<intermediateThrowEvent id="Tell">{}</intermediateThrowEvent><endEvent id="Last">{}</endEvent>"#,
+        sends("tell"),
+        sends("tell-last"),
+    );
+    let document = through(&events, "").replace(r#"<endEvent id="e"/>"#, "");
+    document.replace(r#"Ref="t""#, r#"Ref="Tell""#).replace(r#"Ref="e""#, r#"Ref="Last""#)
+}
+
+#[test]
+fn an_event_whose_message_somebody_else_sends_is_asked_for_tried_again_and_then_left() {
+    let definition = std::sync::Arc::new(parse(&thrown_by_others()));
+    cut(|| {
+        let mut run = Play::new(&definition, json!({"x": "ada"}));
+        run.rest(Vec::new());
+        let Some(Effect::Ask(ask)) = run.effects.last() else { panic!("{:?}", run.effects) };
+        assert_eq!((ask.work.as_str(), ask.variables.get("to")), ("tell", Some(&json!("ada"))));
+        run.failed("Tell", "BUSY", true, None);
+        run.pass(5);
+        let (task, attempt) = run.one("Tell");
+        assert_eq!(attempt, 2, "the next attempt of the same event");
+        run.done("Tell");
+        run.ignores(done(task, attempt));
+        let Some(Effect::Ask(ask)) = run.effects.last() else { panic!("{:?}", run.effects) };
+        assert_eq!(ask.work, "tell-last");
+        assert!(matches!(run.status, Status::Waiting { .. }), "the end waits for its message");
+        run.failed("Last", "BUSY", true, None);
+        run.pass(5);
+        run.failed("Last", "BUSY", true, None);
+        assert_eq!(run.state.incidents(), 1, "an end event has an incident like a task");
+        run.tell(Event::Retry { task: None });
+        run.done("Last");
+        run.ends("Tell Last");
+    });
 }
