@@ -1,7 +1,7 @@
 //! One message: which run it is about, who may move it, and what becomes of a run that nobody may move any more.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runfleet_broker::{Classify, Failure, Inbound, Line, Publisher, Route, Verdict};
 use runfleet_contracts::message::Fresh;
@@ -32,6 +32,9 @@ const HELD_PAUSE: Duration = Duration::from_secs(5);
 /// Steps of a Process without costly expressions that are executed where its message is handled: going to another thread and
 /// back costs more.
 const IN_PLACE_STEPS: u32 = 100;
+
+/// Longest time for those steps. Whatever takes longer is executed on the threads for expressions, whose limit then counts.
+const IN_PLACE_TIME: Duration = Duration::from_millis(5);
 
 /// What the handler may touch.
 pub(crate) struct Deps {
@@ -233,7 +236,11 @@ async fn untouched(
     let Ok(Ok(state)) = slice::state_of(&definition, None, input) else { return Ok(None) };
     // Its input is small, or it would not have travelled.
     let worked = if definition.is_quick() {
-        slice::work(&definition, state, Vec::new(), now_ms(), deps.slice_steps.min(IN_PLACE_STEPS))
+        let (begun, steps) = (Instant::now(), deps.slice_steps.min(IN_PLACE_STEPS));
+        let in_time = || begun.elapsed() < IN_PLACE_TIME;
+        let ended = slice::to_the_end(&definition, state, now_ms(), steps, in_time);
+        let Some(ended) = ended else { return Ok(None) };
+        ended
     } else {
         deps.evaluate(&definition, state, Vec::new()).await?
     };

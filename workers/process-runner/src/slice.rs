@@ -165,6 +165,37 @@ pub(crate) fn work(
     }
 }
 
+/// Steps after which [`to_the_end`] looks at its time.
+const STEPS_AT_A_TIME: u32 = 25;
+
+/// Executes a run from its start to its end, in at most about `steps` steps. `None` when it does not come to its end like that: it
+/// waits, asks for something, or `in_time` has said no between two steps.
+pub(crate) fn to_the_end(
+    definition: &Definition,
+    mut state: State,
+    now_ms: u64,
+    steps: u32,
+    in_time: impl Fn() -> bool,
+) -> Option<Worked> {
+    let (mut left, mut history) = (steps, Vec::new());
+    loop {
+        let now = STEPS_AT_A_TIME.min(left);
+        let mut worked = work(definition, state, Vec::new(), now_ms, now);
+        history.append(&mut worked.history);
+        match worked.step {
+            Step::End(_) if worked.effects.is_empty() => return Some(Worked { history, ..worked }),
+            Step::Save(save) if save.wake == Wake::Now && worked.effects.is_empty() => {
+                left -= now;
+                if left == 0 || !in_time() {
+                    return None;
+                }
+                state = save.state;
+            }
+            Step::End(_) | Step::Save(_) => return None,
+        }
+    }
+}
+
 fn save(state: State, wake: Wake, before: &[Subscription]) -> Step {
     match serde_json::to_string(&state) {
         Ok(position) if position.len() <= CHECKPOINT_BYTES_MAX => {
@@ -217,6 +248,8 @@ fn completed(output: Option<Map<String, Value>>) -> Ending {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn definition(name: &str) -> Definition {
@@ -257,6 +290,29 @@ mod tests {
         };
         assert_eq!(end.state, RunState::Completed);
         assert!(slices > 2, "{slices}");
+    }
+
+    #[test]
+    fn a_run_comes_to_its_end_at_once_only_in_its_steps_and_in_its_time() {
+        let definition = definition("count-to-limit");
+        let begin = |steps, in_time: &dyn Fn() -> bool| {
+            let state = state_of(&definition, None, Some(r#"{"limit": 12}"#)).unwrap().unwrap();
+            to_the_end(&definition, state, 0, steps, in_time)
+        };
+        let whole = begin(1_000, &|| true).unwrap();
+        let Step::End(end) = &whole.step else { panic!("{whole:?}") };
+        assert_eq!(end.state, RunState::Completed);
+        assert_eq!(whole.history.len(), whole.history.iter().collect::<BTreeSet<_>>().len());
+        assert_eq!(whole.history[0], r#"["Started",1,"e",1,0]"#, "from the first step on");
+        assert!(whole.history.last().unwrap().starts_with(r#"["Counted""#));
+        assert!(begin(30, &|| true).is_none(), "more steps than it may have");
+        let asked = std::cell::Cell::new(0);
+        let once = || {
+            asked.set(asked.get() + 1);
+            false
+        };
+        assert!(begin(1_000, &once).is_none(), "its time is over");
+        assert_eq!(asked.get(), 1);
     }
 
     #[test]
