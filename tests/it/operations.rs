@@ -641,6 +641,13 @@ async fn a_user_task_is_assigned_and_completed_and_its_run_goes_on() -> Result<(
     })
     .await?;
     let processes = client.processes();
+    for refused in [
+        processes.assign_task(&run, task + 100, Some("ada")).await,
+        processes.complete_task(&run, task + 100, None).await,
+    ] {
+        let error = refusal(refused);
+        assert_eq!((error.code, &error.details["field"]), (ErrorCode::Validation, &json!("task")));
+    }
     for person in [Some("ada"), None, Some("ben")] {
         assert_eq!(processes.assign_task(&run, task, person).await?.state, "RUNNING");
         wait_until("the task has its assignee", BOUND, || async {

@@ -4,7 +4,8 @@ use runfleet_broker::Classify;
 use runfleet_contracts::operations::{HistoryEntry, HistoryPage, RunOperated};
 use runfleet_contracts::run_event::RunEvent;
 use runfleet_contracts::{ErrorBody, ErrorCode};
-use runfleet_domain::{RunId, RunKind, RunState};
+use runfleet_domain::{MessageId, RunId, RunKind, RunState};
+use runfleet_flow::State;
 use runfleet_store::{Appended, End, Finished, Paused, RunRecord, Woken};
 use runfleet_worker::{effects, ending};
 
@@ -72,6 +73,9 @@ impl Operating<'_> {
             Err(error) => return Ok(Done::Refused(of_variables(error))),
         };
         let id = event_id::of_request(&self.id).permanent("naming the event").before_writing()?;
+        if let Some(refused) = self.nobody_waits(run, event, &id).await? {
+            return Ok(Done::Refused(refused));
+        }
         let told = self.deps.store.append_event(run.id, &id, &body).await;
         match told.transient("telling the run").after_writing()? {
             Appended::Added | Appended::Known => {}
@@ -86,6 +90,32 @@ impl Operating<'_> {
             self.wake(&woken(run), TOLD).await.after_writing()?;
         }
         operated(run.id, run.state)
+    }
+
+    /// Why the event can have no effect: its user task is not open. A request that has been carried out before stays what it was.
+    async fn nobody_waits(
+        &self,
+        run: &RunRecord,
+        event: &RunEvent,
+        id: &MessageId,
+    ) -> Result<Option<ErrorBody>, Trouble> {
+        let (RunEvent::UserDone { task, .. } | RunEvent::UserAssigned { task, .. }) = event else {
+            return Ok(None);
+        };
+        // What has ended says so itself, and a state that this program cannot read is not its to judge.
+        let state = run.position.as_deref().map(State::from_json);
+        let open = match state {
+            _ if run.state.is_final() => true,
+            None => false,
+            Some(state) => state.map_or(true, |state| state.is_open_task(*task)),
+        };
+        if open {
+            return Ok(None);
+        }
+        let known =
+            self.deps.store.knows_event(run.id, id).await.transient("looking for the event");
+        let none = || ErrorBody::field("task", "is not an open user task of the run");
+        Ok((!known.before_writing()?).then(none))
     }
 
     async fn history(&self, run: RunId, from: u32, count: u32) -> Result<Done, Trouble> {
