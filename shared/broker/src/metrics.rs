@@ -110,6 +110,7 @@ pub(crate) struct Metrics {
     pub(crate) reconnects: IntCounter,
     pub(crate) confirm_duration: Histogram,
     published: Vec<IntCounter>,
+    facts: [IntCounter; 2],
     messages: IntCounterVec,
     in_flight: IntGaugeVec,
     duration: HistogramVec,
@@ -147,6 +148,7 @@ impl Metrics {
                     published.get_metric_with_label_values(&[target.label(), result.label()])
                 })
                 .collect::<Result<_, _>>()?,
+            facts: fact_counters(registry)?,
             messages: IntCounterVec::new(
                 Opts::new(
                     "runfleet_consumer_messages_total",
@@ -206,6 +208,12 @@ impl Metrics {
         }
     }
 
+    /// Counts a fact.
+    pub(crate) fn fact(&self, written: bool) {
+        let [told, gone] = &self.facts;
+        if written { told.inc() } else { gone.inc() }
+    }
+
     /// The series of one queue, looked up once.
     pub(crate) fn lane(&self, queue: &str) -> LaneMetrics {
         let label = queue_label(queue);
@@ -218,6 +226,13 @@ impl Metrics {
             last_receive: self.last_receive.with_label_values(&[label]),
         }
     }
+}
+
+fn fact_counters(registry: &Registry) -> Result<[IntCounter; 2], prometheus::Error> {
+    let about = "Facts that were written to the broker, or were gone.";
+    let facts = IntCounterVec::new(Opts::new("runfleet_facts_total", about), &["result"])?;
+    registry.register(Box::new(facts.clone()))?;
+    Ok(["written", "gone"].map(|result| facts.with_label_values(&[result])))
 }
 
 /// What one lane of a consumer reports.

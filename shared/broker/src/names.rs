@@ -22,6 +22,10 @@ pub const TASK_EXCHANGE: &str = "x.task";
 /// without being able to wake runs.
 pub const ANSWER_EXCHANGE: &str = "x.answers";
 
+/// Exchange of facts: what has happened, for whoever binds a queue of its own. Routing keys are `<kind>.<workspace>.<name>`; nothing
+/// in it is persistent, and nobody has to listen.
+pub const FACTS_EXCHANGE: &str = "x.facts";
+
 /// Parking queue shared by the job queues of all projects; the dispatcher reads it.
 pub const DEAD_JOBS: &str = "dead.jobs";
 

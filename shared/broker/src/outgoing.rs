@@ -142,6 +142,20 @@ pub(crate) fn reply_properties(
         .with_correlation_id(short(correlation_id)?))
 }
 
+/// Properties of a fact: it is worth nothing after a restart of the broker.
+pub(crate) fn fact_properties(kind: ShortString, app_id: ShortString) -> BasicProperties {
+    let now = now_ms();
+    let mut headers = FieldTable::default();
+    headers.insert(TIMESTAMP_MS.into(), AMQPValue::LongLongInt(now.cast_signed()));
+    BasicProperties::default()
+        .with_delivery_mode(TRANSIENT)
+        .with_content_type("application/json".into())
+        .with_type(kind)
+        .with_app_id(app_id)
+        .with_timestamp(now / 1_000)
+        .with_headers(headers)
+}
+
 /// A property of AMQP, which has at most 255 bytes. The library's own conversion panics.
 pub(crate) fn short(value: impl Into<String>) -> Result<ShortString, PublishError> {
     ShortString::try_new(value).map_err(|_| PublishError::TooLarge)

@@ -1,5 +1,7 @@
-//! The AsyncAPI document of everything that start-intake takes and gives, put together from the types. `asyncapi.json` holds
+//! The AsyncAPI document of everything that start-intake takes and gives and of the facts that workers tell, put together from the types. `asyncapi.json` holds
 //! it; a test keeps it fresh, and a public parser judges it.
+
+mod facts;
 
 use runfleet_domain::Lane;
 use runfleet_domain::limits::BODY_BYTES_MAX;
@@ -114,6 +116,8 @@ pub fn document() -> Value {
         requests.insert(request.clone(), message(&request));
         replies.insert(reply.clone(), message(&reply));
     }
+    facts::messages(&mut messages);
+    operations.insert("tellFacts".to_owned(), facts::operation());
     json!({
         "asyncapi": "3.0.0",
         "info": info(),
@@ -127,7 +131,11 @@ pub fn document() -> Value {
                 "security": [reference("components/securitySchemes/user")],
             },
         },
-        "channels": {"requests": requests_channel(&requests), "replies": replies_channel(&replies)},
+        "channels": {
+            "requests": requests_channel(&requests),
+            "replies": replies_channel(&replies),
+            "facts": facts::channel(),
+        },
         "operations": operations,
         "components": {
             "messages": messages,
@@ -144,10 +152,10 @@ fn info() -> Value {
     let codes: Vec<Value> =
         codes.map(|code| json!({"code": code.as_str(), "message": code.text()})).collect();
     json!({
-        "title": "runfleet start-intake",
+        "title": "runfleet",
         "version": VERSION,
         "description": "Starts Processes and AI agents in the background, tells where their runs stand, and acts on \
-            Process runs. Each request carries an execution token; identity comes from nowhere else.",
+            Process runs. Each request carries an execution token; identity comes from nowhere else. Tells facts to whoever listens.",
         "license": {"name": "MIT OR Apache-2.0"},
         "x-error-codes": codes,
     })
@@ -280,6 +288,7 @@ fn schemas() -> Map<String, Value> {
             collect(name, schema, &mut schemas);
         }
     }
+    facts::schemas(&mut schemas);
     schemas
 }
 

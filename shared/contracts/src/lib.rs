@@ -10,7 +10,9 @@ pub mod agent_run;
 pub mod agents;
 pub mod asyncapi;
 pub mod claims;
+pub mod deliver;
 pub mod error;
+pub mod facts;
 #[cfg(test)]
 mod golden;
 pub mod header;
@@ -29,7 +31,9 @@ mod strict;
 
 pub use agent_run::{AgentTool, AgentTurn};
 pub use claims::Claims;
+pub use deliver::DeliverMessage;
 pub use error::{ErrorBody, ErrorCode, Reply};
+pub use facts::Fact;
 pub use host::{AskId, HostAnswer, HostOutcome, HostRequest, HostWork, ProcessCall};
 pub use message::{Advance, JobResult, JobRun, Message, OutcomeReady};
 pub use request::{Operation, Request};

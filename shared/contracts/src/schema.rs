@@ -6,7 +6,9 @@ use schemars::{Schema, schema_for};
 use crate::agent_run::{AgentResult, AgentTool, AgentTurn};
 use crate::agents::{AgentGet, AgentInput, AgentRunState, AgentStart, AgentStarted};
 use crate::claims::Claims;
+use crate::deliver::DeliverMessage;
 use crate::error::{ErrorBody, Reply};
+use crate::facts::{AgentProgress, ChatMessage, RunEnded, RunStarted};
 use crate::host::{HostAccepted, HostAnswer, HostProgress, HostRequest, ProcessCall};
 use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
 use crate::operations::{
@@ -67,6 +69,11 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("job.result", schema_for!(JobResult)),
         ("process-completion", schema_for!(ProcessCompletion)),
         ("agent-result", schema_for!(AgentResult)),
+        ("chat.message", schema_for!(ChatMessage)),
+        ("agent.progress", schema_for!(AgentProgress)),
+        ("run.started", schema_for!(RunStarted)),
+        ("run.ended", schema_for!(RunEnded)),
+        ("deliver.message", schema_for!(DeliverMessage)),
     ]
 }
 

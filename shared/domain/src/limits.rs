@@ -206,3 +206,9 @@ pub const SLICE_STEPS: u32 = 1_000;
 
 /// Slices in quarantine that were cut off by a crash before a run is given up.
 pub const CRASHES_MAX: u32 = 5;
+
+/// Longest message in a conversation, in characters.
+pub const CHAT_TEXT_CHARS_MAX: usize = 8_000;
+
+/// Longest private note of an agent beside a message, in characters.
+pub const CHAT_NOTE_CHARS_MAX: usize = 2_000;

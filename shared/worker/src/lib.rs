@@ -5,6 +5,7 @@
 mod catalog;
 pub mod effects;
 pub mod ending;
+pub mod facts;
 mod fleet;
 pub mod inbox;
 pub mod settings;

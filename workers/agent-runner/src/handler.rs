@@ -11,6 +11,7 @@ use runfleet_domain::RunKind;
 use runfleet_domain::limits::CRASHES_MAX;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Claim, Claimed, Finished, RunRecord, Store};
+use runfleet_worker::facts::{self, Of};
 use runfleet_worker::inbox::RunnerInbox;
 use runfleet_worker::{CatalogCache, Fleet, effects, ending};
 
@@ -155,6 +156,7 @@ async fn end_late(deps: &Deps, record: &RunRecord) -> Result<Verdict, Failure> {
     let done = deps.store.end_run(record.id, &end.as_end()).await.transient("ending the run")?;
     if matches!(done, Finished::Finished { .. }) {
         deps.count_end(&end);
+        facts::ended(&deps.publisher, record.id, Of::record(record), end.state);
     }
     ending::follow(&deps.store, &deps.publisher, record, &done).await?;
     Ok(Verdict::Done)

@@ -6,6 +6,7 @@ use runfleet_contracts::{AgentTool, AgentTurn};
 use runfleet_domain::MessageId;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Checkpoint, Event as Stored, Finished, RunRecord, Saved};
+use runfleet_worker::facts::{self, Of};
 use runfleet_worker::{effects, ending};
 
 use crate::handler::Deps;
@@ -193,6 +194,7 @@ impl Held<'_> {
         let done = done.transient("ending the run")?;
         if matches!(done, Finished::Finished { .. }) {
             self.deps.count_end(end);
+            facts::ended(&self.deps.publisher, record.id, Of::record(record), end.state);
         } else {
             self.deps.count_slice("superseded");
         }

@@ -11,6 +11,7 @@ use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_flow::{Ask, Definition, Event, State};
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Appended, Claim, Claimed, Finished, RunRecord, Store, Told, Woken};
+use runfleet_worker::facts::{self, Of};
 use runfleet_worker::inbox::RunnerInbox;
 use runfleet_worker::{CatalogCache, Fleet, effects, ending};
 use serde_json::value::RawValue;
@@ -258,6 +259,8 @@ async fn untouched(
     match done.transient("ending the run")? {
         Finished::Finished { outcome_wanted, parent_to_wake, .. } => {
             deps.count_end(end);
+            let Fresh { workspace, project, target, .. } = fresh;
+            facts::ended(&deps.publisher, run_id, Of { workspace, project, target }, end.state);
             if let Some(parent) = parent_to_wake {
                 ending::wake(&deps.publisher, &parent).await?;
             }
@@ -318,6 +321,7 @@ async fn end_late(deps: &Deps, record: &RunRecord) -> Result<Verdict, Failure> {
     let done = deps.store.end_run(record.id, &end.as_end(&[])).await.transient("ending the run")?;
     if matches!(done, Finished::Finished { .. }) {
         deps.count_end(&end);
+        facts::ended(&deps.publisher, record.id, Of::record(record), end.state);
     }
     ending::follow(&deps.store, &deps.publisher, record, &done).await?;
     Ok(Verdict::Done)

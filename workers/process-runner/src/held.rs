@@ -6,6 +6,7 @@ use runfleet_broker::{Classify, Failure, Verdict};
 use runfleet_flow::{Definition, Effect, State, Subscription};
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Checkpoint, Event as Stored, Finished, RunRecord, Saved, Wait, Waits, Wake};
+use runfleet_worker::facts::{self, Of};
 use runfleet_worker::{effects, ending};
 
 use crate::events;
@@ -177,6 +178,7 @@ impl Held<'_> {
         let done = done.transient("ending the run")?;
         if matches!(done, Finished::Finished { .. }) {
             self.deps.count_end(end);
+            facts::ended(&self.deps.publisher, record.id, Of::record(record), end.state);
         } else {
             self.deps.count_slice("superseded");
         }

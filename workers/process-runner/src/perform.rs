@@ -14,6 +14,7 @@ use runfleet_store::{
     BroadcastSignal, ChildStarted, PublishMessage, Published, RunRecord, SIGNAL_RUNS_AT_ONCE_MAX,
     StartChild, Woken,
 };
+use runfleet_worker::facts::{self, Of};
 use runfleet_worker::{effects, ending};
 use serde_json::{Map, Value};
 
@@ -116,6 +117,8 @@ impl Performer<'_> {
         match self.deps.store.start_child(&start).await.transient("starting a called Process")? {
             ChildStarted::Started { run, .. } => {
                 runfleet_faults::point("process.child_started");
+                let of = Of { target: &target, ..Of::record(record) };
+                facts::started(&self.deps.publisher, run, of);
                 self.begin(run).await
             }
             ChildStarted::ParentEnded => Ok(()),

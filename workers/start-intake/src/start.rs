@@ -12,6 +12,7 @@ use runfleet_identity::Verified;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{OutcomeJob, StartRun, Started, Verdict as Admission};
 use runfleet_worker::effects;
+use runfleet_worker::facts::{self, Of};
 use serde_json::value::RawValue;
 use ulid::Ulid;
 
@@ -102,6 +103,9 @@ impl Start<'_> {
     ) -> Result<Verdict, Failure> {
         match started {
             Started::Created { run } => {
+                let (claims, target) = (&self.asks.claims, asked.target());
+                let of = Of { workspace: &claims.workspace, project: &claims.project, target };
+                facts::started(&self.deps.publisher, run, of);
                 let fresh = plan.ok().and_then(|plan| fresh(&self.asks.claims, asked, &plan));
                 self.accepted(run, fresh).await
             }

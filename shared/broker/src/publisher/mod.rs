@@ -4,6 +4,7 @@
 //! each is looked at before it is used. Everything is retried until the deadline with the same message id; receivers drop
 //! what they have seen.
 
+pub(crate) mod facts;
 pub(crate) mod flight;
 pub(crate) mod slot;
 
@@ -13,7 +14,8 @@ use std::time::Duration;
 use lapin::options::BasicPublishOptions;
 use lapin::types::ShortString;
 use rand::Rng;
-use tokio::sync::{Semaphore, watch};
+use runfleet_contracts::Fact;
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout, timeout_at};
 
@@ -91,6 +93,7 @@ struct Inner {
     app_id: ShortString,
     count: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
+    facts: mpsc::Sender<facts::Told>,
 }
 
 /// A message that was written to the socket. Await [`Confirm::wait`] to know that the broker has it.
@@ -125,13 +128,18 @@ impl Confirm {
 }
 
 impl Publisher {
-    pub(crate) fn new(shared: Arc<Shared>, app_id: ShortString) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        app_id: ShortString,
+        facts: mpsc::Sender<facts::Told>,
+    ) -> Self {
         let config = &shared.config;
         let inner = Inner {
             sessions: shared.sessions(),
             app_id,
             count: Arc::new(Semaphore::new(config.in_flight_max)),
             bytes: Arc::new(Semaphore::new(config.in_flight_bytes_max)),
+            facts,
             shared,
         };
         Self { inner: Arc::new(inner) }
@@ -204,6 +212,19 @@ impl Publisher {
         };
         let bound = self.inner.shared.config.rpc_timeout;
         timeout(bound, sending).await.map_err(|_| ReplyError::NotConnected)?.map(|_| ())
+    }
+
+    /// Tells a fact to whoever listens. Returns at once and never fails: without a session, or while too many wait to be
+    /// written, or when it has more than [`FACT_BYTES_MAX`](runfleet_contracts::facts::FACT_BYTES_MAX) bytes, the fact is gone.
+    pub fn publish_fact<F: Fact>(&self, fact: &F) {
+        let told = if self.inner.sessions.borrow().is_some() {
+            facts::Told::new(fact).ok().and_then(|told| self.inner.facts.try_send(told).ok())
+        } else {
+            None
+        };
+        if told.is_none() {
+            self.inner.shared.metrics.fact(false);
+        }
     }
 
     /// Publishes a parcel that is put together already: retries, parking, moves.

@@ -17,7 +17,7 @@ use crate::config::{BrokerConfig, ConfigError};
 use crate::consumer::{Consumer, ConsumerConfig};
 use crate::metrics::Metrics;
 use crate::outgoing::short;
-use crate::publisher::Publisher;
+use crate::publisher::{Publisher, facts};
 use crate::requester::Requester;
 
 /// Longest wait of [`Broker::close`].
@@ -124,7 +124,9 @@ impl Broker {
             supervisor::run(supervised).await;
             end.send_replace(true);
         });
-        let publisher = Publisher::new(Arc::clone(&shared), app_id);
+        let (facts, waiting) = facts::way();
+        runtime.spawn(facts::run(Arc::clone(&shared), app_id.clone(), waiting));
+        let publisher = Publisher::new(Arc::clone(&shared), app_id, facts);
         let handle = runtime.handle().clone();
         Ok(Self {
             inner: Arc::new(Inner { shared, publisher, runtime: Some(runtime), handle, ended }),

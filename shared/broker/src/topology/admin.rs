@@ -277,6 +277,7 @@ impl Kind {
         match self {
             Self::Direct => "direct",
             Self::Fanout => "fanout",
+            Self::Topic => "topic",
         }
     }
 }
@@ -307,6 +308,7 @@ async fn declare_exchange(
     let kind = match exchange.kind {
         Kind::Direct => ExchangeKind::Direct,
         Kind::Fanout => ExchangeKind::Fanout,
+        Kind::Topic => ExchangeKind::Topic,
     };
     let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
     let declaring =

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 pub use admin::{QueueDepth, TopologyAdmin, TopologyError};
 
 use crate::names::{
-    self, ANSWER_EXCHANGE, DEAD_EXCHANGE, DEAD_JOBS, DEAD_TASKS, DEAD_UNREADABLE, JOB_EXCHANGE,
-    RETURN_EXCHANGE, TASK_EXCHANGE,
+    self, ANSWER_EXCHANGE, DEAD_EXCHANGE, DEAD_JOBS, DEAD_TASKS, DEAD_UNREADABLE, FACTS_EXCHANGE,
+    JOB_EXCHANGE, RETURN_EXCHANGE, TASK_EXCHANGE,
 };
 use crate::route::Route;
 
@@ -68,6 +68,8 @@ pub enum Kind {
     Direct,
     /// To every bound queue.
     Fanout,
+    /// By pattern of the routing key.
+    Topic,
 }
 
 /// A durable exchange.
@@ -142,6 +144,7 @@ impl Topology {
         {
             topology.exchange(exchange, Kind::Direct);
         }
+        topology.exchange(FACTS_EXCHANGE, Kind::Topic);
         for route in Route::fixed() {
             topology.exchange(route.exchange(), Kind::Direct);
             let queue = route.queue();

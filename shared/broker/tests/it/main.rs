@@ -6,6 +6,7 @@ mod acking;
 mod consuming;
 mod crashing;
 mod draining;
+mod facts;
 mod fixture;
 mod ladder;
 mod private_server;

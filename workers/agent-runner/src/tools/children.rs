@@ -13,6 +13,7 @@ use runfleet_domain::admission::RunAs;
 use runfleet_domain::{Name, RunId, RunKind, RunState};
 use runfleet_store::{ChildStarted, RunRecord, StartChild};
 use runfleet_worker::effects;
+use runfleet_worker::facts::{self, Of};
 use serde_json::{Map, Value, json};
 
 use crate::calls::Live;
@@ -91,6 +92,8 @@ pub(super) async fn start(
     match deps.store.start_child(&start).await.transient("starting a run for a tool")? {
         ChildStarted::Started { run, .. } => {
             runfleet_faults::point("agent.child_started");
+            let of = Of { target: &wanted.target, ..Of::record(record) };
+            facts::started(&deps.publisher, run, of);
             begin(deps, record, run).await?;
             Ok(None)
         }

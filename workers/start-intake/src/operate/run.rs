@@ -7,6 +7,7 @@ use runfleet_contracts::{ErrorBody, ErrorCode};
 use runfleet_domain::{MessageId, RunId, RunKind, RunState};
 use runfleet_flow::State;
 use runfleet_store::{Appended, End, Finished, Paused, RunRecord, Woken};
+use runfleet_worker::facts::{self, Of};
 use runfleet_worker::{effects, ending};
 
 use super::asked::OnRun;
@@ -30,6 +31,9 @@ impl Operating<'_> {
         let end = End::plain(state);
         let ended = deps.store.end_run(run.id, &end).await.transient("ending the run");
         let ended = ended.after_writing()?;
+        if matches!(ended, Finished::Finished { .. }) {
+            facts::ended(&deps.publisher, run.id, Of::record(run), state);
+        }
         runfleet_faults::point("intake.run_ended");
         ending::follow(&deps.store, &deps.publisher, run, &ended).await.after_writing()?;
         match ended {
