@@ -6,6 +6,7 @@ use runfleet_domain::Name;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Grant, ProcessState};
+use crate::sink::QuietRules;
 use crate::tool::Permission;
 
 /// An agent.
@@ -89,6 +90,12 @@ pub struct AgentSpec {
     /// What may go in and come out.
     #[serde(skip_serializing_if = "Guardrails::is_default")]
     pub guardrails: Guardrails,
+    /// Where its messages to people go; none means the conversation in the ledger and nowhere else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat_sink: Option<Name>,
+    /// How it treats the hours in which people are left alone.
+    #[serde(skip_serializing_if = "QuietRules::is_default")]
+    pub quiet_hours: QuietRules,
     /// Who may use it, on top of what each person may.
     #[serde(skip_serializing_if = "is_all")]
     pub users: Grant,
@@ -126,6 +133,8 @@ impl Default for AgentSpec {
             timeout_seconds: None,
             model_timeout_seconds,
             guardrails: Guardrails::default(),
+            chat_sink: None,
+            quiet_hours: QuietRules::default(),
             users: Grant::All,
         }
     }

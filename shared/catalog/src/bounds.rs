@@ -157,3 +157,21 @@ pub(crate) const DOCUMENT_RECORDS_MAX: usize = 200;
 
 /// One record that a document writes down, in bytes of its JSON text.
 pub(crate) const DOCUMENT_RECORD_BYTES_MAX: usize = 16_384;
+
+/// Longest time of one attempt to send a message to a person, in seconds. A lease of a message is longer.
+pub(crate) const SINK_SECONDS: RangeInclusive<u32> = 1..=30;
+
+/// One attempt of a sink that does not say, in seconds.
+pub(crate) const SINK_SECONDS_DEFAULT: u32 = 10;
+
+/// Messages on their way to one sink at once, from one worker.
+pub(crate) const SINK_PARALLEL: RangeInclusive<u32> = 1..=64;
+
+/// The same of a sink that does not say.
+pub(crate) const SINK_PARALLEL_DEFAULT: u32 = 16;
+
+/// Sinks by which one person is reached.
+pub(crate) const REACH_MAX: usize = 16;
+
+/// By what a sink knows a person, in characters.
+pub(crate) const REACH_CHARS_MAX: usize = 320;

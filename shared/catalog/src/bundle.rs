@@ -7,6 +7,7 @@ use runfleet_domain::Name;
 use crate::agent::AgentDefinition;
 use crate::mistake::Mistakes;
 use crate::model::{Person, ProcessState, Project, Workspace};
+use crate::sink::ChatSink;
 use crate::summary::ProcessSummary;
 use crate::tool::{McpServer, ModelProvider, RecordSource, SkillDefinition, ToolDefinition};
 
@@ -33,6 +34,8 @@ pub struct Bundle {
     pub providers: BTreeMap<Name, ModelProvider>,
     /// Sources of records by name.
     pub record_sources: BTreeMap<Name, RecordSource>,
+    /// Chat sinks by name.
+    pub chat_sinks: BTreeMap<Name, ChatSink>,
     /// What is wrong with tools in `tools` directories: each such tool is left out, and the others stay.
     pub left_out: Mistakes,
     /// Projects whose policy is not approved: it has no effect.

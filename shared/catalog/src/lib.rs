@@ -18,6 +18,7 @@ mod mistake;
 mod model;
 mod node;
 mod reader;
+mod sink;
 mod snapshot;
 mod spec;
 mod summary;
@@ -35,6 +36,10 @@ pub use mistake::{Mistake, Mistakes};
 pub use model::{
     ApprovedPolicy, Billing, CapabilityCalls, Grant, Job, Limits, Person, Price, ProcessDefinition,
     ProcessState, Project, Workspace,
+};
+pub use sink::{
+    BUILTIN_SINK, ChatSink, QuietHours, QuietPolicy, QuietRules, SinkKind, SmtpSecurity,
+    SmtpServer, minute_of,
 };
 pub use snapshot::{FORMAT, Snapshot, SnapshotError};
 pub use summary::{

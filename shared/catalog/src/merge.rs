@@ -75,7 +75,7 @@ pub enum MergeError {
 /// What happened to one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// `workspace`, `project`, `process`, `agent`, `tool`, `skill`, `mcp server`, `provider` or `record source`.
+    /// `workspace`, `project`, `process`, `agent`, `tool`, `skill`, `mcp server`, `provider`, `record source` or `chat sink`.
     pub kind: &'static str,
     /// The name of the document.
     pub name: Name,
@@ -194,6 +194,7 @@ impl Snapshot {
             "record source",
             &mut changes,
         );
+        merge_into(&mut snapshot.chat_sinks, bundle.chat_sinks, "chat sink", &mut changes);
         let agent_versions = agents::merge(&mut snapshot, bundle.agents, &mut changes)?;
         let left_out = bundle.left_out;
         warnings
@@ -230,12 +231,13 @@ impl Snapshot {
             mcp_servers: BTreeMap::new(),
             providers: BTreeMap::new(),
             record_sources: BTreeMap::new(),
+            chat_sinks: BTreeMap::new(),
         }
     }
 
     fn documents(&self) -> usize {
         let used = self.tools.len() + self.skills.len() + self.mcp_servers.len();
-        let reached = self.providers.len() + self.record_sources.len();
+        let reached = self.providers.len() + self.record_sources.len() + self.chat_sinks.len();
         self.projects.len() + self.processes.len() + self.agents.len() + used + reached
     }
 

@@ -82,6 +82,9 @@ pub struct Person {
     /// Whether the person holds an AI Agent seat.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub ai_seat: bool,
+    /// By what chat sinks know the person, such as a mail address; at most 16.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reach: BTreeMap<Name, String>,
 }
 
 /// What somebody was granted.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentDefinition;
 use crate::model::{Person, ProcessDefinition, Project, Workspace};
+use crate::sink::ChatSink;
 use crate::tool::{McpServer, ModelProvider, RecordSource, SkillDefinition, ToolDefinition};
 
 /// The format of stored snapshots that this code writes. Raise it when an older reader would misread a newer snapshot; a new
@@ -47,6 +48,9 @@ pub struct Snapshot {
     /// Sources of records by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub record_sources: BTreeMap<Name, RecordSource>,
+    /// Chat sinks by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub chat_sinks: BTreeMap<Name, ChatSink>,
 }
 
 /// Why a stored snapshot cannot be used.

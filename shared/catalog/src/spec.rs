@@ -5,6 +5,7 @@ mod policy;
 mod process;
 mod project;
 mod reach;
+mod sink;
 mod tool;
 mod workspace;
 
@@ -20,6 +21,7 @@ use crate::load::{Source, ToolSource};
 use crate::mistake::Collector;
 use crate::node::{self, Node, Value};
 use crate::reader::{At, Fields};
+use crate::sink::ChatSink;
 use crate::summary::ProcessCheck;
 use crate::tool::{McpServer, ModelProvider, RecordSource, SkillDefinition, ToolDefinition};
 
@@ -37,6 +39,7 @@ enum Kind {
     McpServer,
     ModelProvider,
     RecordSource,
+    ChatSink,
 }
 
 const KINDS: &[(&str, Kind)] = &[
@@ -49,10 +52,8 @@ const KINDS: &[(&str, Kind)] = &[
     ("McpServer", Kind::McpServer),
     ("ModelProvider", Kind::ModelProvider),
     ("RecordSource", Kind::RecordSource),
+    ("ChatSink", Kind::ChatSink),
 ];
-
-/// Kinds that are planned. Naming them tells their author that the spelling is right.
-const KINDS_NOT_YET: &[&str] = &["ChatSink"];
 
 /// Documents that were read so far.
 #[derive(Default)]
@@ -68,6 +69,7 @@ struct Gathered {
     mcp_servers: BTreeMap<Name, Option<McpServer>>,
     providers: BTreeMap<Name, Option<ModelProvider>>,
     record_sources: BTreeMap<Name, Option<RecordSource>>,
+    chat_sinks: BTreeMap<Name, Option<ChatSink>>,
     left_out: Collector,
 }
 
@@ -124,7 +126,7 @@ impl Gathered {
         let at = At::document(document, &source.shown, collector);
         let Some(mut fields) = at.fields() else { return };
         let version = fields.required("apiVersion").and_then(|at| at.word(&[(API_VERSION, ())]));
-        let kind = fields.required("kind").and_then(|at| kind(&at));
+        let kind = fields.required("kind").and_then(|at| at.word(KINDS));
         let name = name_of(&mut fields);
         let (Some(()), Some(kind)) = (version, kind) else { return };
         match kind {
@@ -147,6 +149,9 @@ impl Gathered {
             Kind::RecordSource => {
                 let what = "a source of records";
                 declare(&mut self.record_sources, name, fields, what, reach::records);
+            }
+            Kind::ChatSink => {
+                declare(&mut self.chat_sinks, name, fields, "a chat sink", sink::read);
             }
         }
     }
@@ -204,21 +209,11 @@ impl Gathered {
             mcp_servers: whole(self.mcp_servers)?,
             providers: whole(self.providers)?,
             record_sources: whole(self.record_sources)?,
+            chat_sinks: whole(self.chat_sinks)?,
             left_out: self.left_out.into_mistakes(),
             unapproved,
         })
     }
-}
-
-fn kind(at: &At<'_>) -> Option<Kind> {
-    let not_yet = KINDS_NOT_YET
-        .iter()
-        .find(|kind| matches!(&at.node.value, Value::Text(text) if text == *kind));
-    if let Some(kind) = not_yet {
-        at.mistake(format!("{kind} is not supported yet"));
-        return None;
-    }
-    at.word(KINDS)
 }
 
 fn name_of<'r>(fields: &mut Fields<'r>) -> Option<(At<'r>, Name)> {

@@ -207,8 +207,8 @@ pub const SLICE_STEPS: u32 = 1_000;
 /// Slices in quarantine that were cut off by a crash before a run is given up.
 pub const CRASHES_MAX: u32 = 5;
 
-/// Longest message in a conversation, in characters.
-pub const CHAT_TEXT_CHARS_MAX: usize = 8_000;
+/// Text of a message of an agent to a person, in characters.
+pub const CHAT_MESSAGE_CHARS_MAX: usize = 8_000;
 
-/// Longest private note of an agent beside a message, in characters.
+/// Private note of an agent beside its message, in characters.
 pub const CHAT_NOTE_CHARS_MAX: usize = 2_000;

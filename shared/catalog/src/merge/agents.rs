@@ -9,6 +9,7 @@ use crate::agent::AgentDefinition;
 use crate::bounds::FILE_BYTES_MAX;
 use crate::digest::sha256;
 use crate::model::Grant;
+use crate::sink::BUILTIN_SINK;
 use crate::snapshot::Snapshot;
 use crate::tool::ToolKind;
 
@@ -71,6 +72,10 @@ pub(super) fn unknown_names(snapshot: &Snapshot, warnings: &mut Vec<String>) {
         }
         if let Some(source) = &spec.record_source {
             check(&place, "record source", source, snapshot.record_sources.contains_key(source));
+        }
+        if let Some(sink) = &spec.chat_sink {
+            let known = snapshot.chat_sinks.contains_key(sink) || sink.as_str() == BUILTIN_SINK;
+            check(&place, "chat sink", sink, known);
         }
         if let Grant::Only(people) = &spec.users {
             for person in people {

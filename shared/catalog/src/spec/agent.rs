@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use runfleet_domain::Name;
 
+use super::sink::quiet;
 use super::tool::PERMISSIONS;
 use super::workspace::grant;
 use crate::agent::{AgentDefinition, AgentSpec, Guardrails, Parameters, Rules, ToolGrant};
@@ -16,6 +17,7 @@ use crate::bounds::{
 use crate::model::{Grant, ProcessState};
 use crate::node::Value;
 use crate::reader::{At, Fields};
+use crate::sink::QuietRules;
 use crate::template::Template;
 
 pub(super) const STATES: &[(&str, ProcessState)] =
@@ -63,6 +65,8 @@ fn work(fields: &mut Fields<'_>) -> Option<AgentSpec> {
     let token_budget = fields.or("tokenBudget", None, |at| at.integer(TOKENS).map(Some));
     let timeout = fields.or("timeoutSeconds", None, |at| at.integer(RUN_SECONDS).map(Some));
     let guardrails = fields.or("guardrails", Guardrails::default(), guardrails);
+    let chat_sink = fields.or("chatSink", None, |at| at.parse().map(Some));
+    let quiet_hours = fields.or("quietHours", QuietRules::default(), quiet);
     let users = fields.or("users", Grant::All, |at| grant(&at));
     Some(AgentSpec {
         provider: provider?,
@@ -80,6 +84,8 @@ fn work(fields: &mut Fields<'_>) -> Option<AgentSpec> {
         timeout_seconds: timeout?,
         model_timeout_seconds: model_seconds?,
         guardrails: guardrails?,
+        chat_sink: chat_sink?,
+        quiet_hours: quiet_hours?,
         users: users?,
     })
 }

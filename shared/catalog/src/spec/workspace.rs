@@ -6,7 +6,9 @@ use runfleet_domain::Name;
 
 use super::agent::model;
 use super::ids;
-use crate::bounds::{CREDITS, DISPLAY_CHARS_MAX, PEOPLE_MAX, PRICES_MAX};
+use crate::bounds::{
+    CREDITS, DISPLAY_CHARS_MAX, PEOPLE_MAX, PRICES_MAX, REACH_CHARS_MAX, REACH_MAX,
+};
 use crate::model::{Billing, Grant, Person, Price, Workspace};
 use crate::node::Value;
 use crate::reader::At;
@@ -53,6 +55,7 @@ fn person(item: At<'_>) -> Option<(At<'_>, Name, Option<Person>)> {
     let active = fields.or("active", true, |at| at.boolean());
     let may_start = fields.or("mayStart", (Grant::All, Grant::All), may_start);
     let ai_seat = fields.or("aiSeat", true, |at| at.boolean());
+    let reach = fields.or("reach", BTreeMap::new(), |at| reach(&at));
     fields.finish();
     let person = || {
         let (may_start_processes, may_use_agents) = may_start?;
@@ -63,10 +66,24 @@ fn person(item: At<'_>) -> Option<(At<'_>, Name, Option<Person>)> {
             may_start_processes,
             may_use_agents,
             ai_seat: ai_seat?,
+            reach: reach?,
         })
     };
     let person = person();
     Some((at?, id?, person))
+}
+
+/// By what sinks know a person: the sink and what it needs, such as a mail address.
+fn reach(at: &At<'_>) -> Option<BTreeMap<Name, String>> {
+    let entries = at.entries(REACH_MAX)?;
+    let read = |(sink, at): (String, At<'_>)| match sink.parse::<Name>() {
+        Ok(sink) => Some((sink, at.display(REACH_CHARS_MAX)?)),
+        Err(error) => {
+            at.mistake(format!("has the name of a sink that {error}"));
+            None
+        }
+    };
+    entries.into_iter().map(read).collect()
 }
 
 /// What a person may do with Processes, and with agents.

@@ -14,5 +14,6 @@ mod example;
 mod merge;
 #[cfg(test)]
 mod refused;
+mod sinks;
 #[cfg(test)]
 mod snapshot;
