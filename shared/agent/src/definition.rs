@@ -65,6 +65,8 @@ pub struct Begin {
     pub result_schema: Option<Value>,
     /// What happens to calls that need approval.
     pub approval: Approval,
+    /// Whether there is a person whom the run may write to: then it has a tool for that, which nothing takes away.
+    pub deliver: bool,
     /// Tools that the policy or the identity of the run does not allow.
     pub denied: BTreeSet<String>,
     /// Tools that MCP servers offer; the first 64 within 48 KiB.
@@ -142,7 +144,9 @@ impl Definition {
         state.allowed = offer::all(self, &state.found)
             .into_iter()
             .filter(|name| !begin.denied.contains(name))
+            .chain(begin.deliver.then(|| offer::SEND_MESSAGE.to_owned()))
             .collect();
+        state.deliver = begin.deliver;
         let records = records(&begin.records);
         let taken: BTreeSet<&str> = self.prompt.names().collect();
         let variable = |name: &str| begin.variables.get(name).map(plain);

@@ -50,6 +50,18 @@ pub enum Effect {
         /// Unix milliseconds.
         deadline_ms: u64,
     },
+    /// Send a message to the person of the run; comes back as [`Event::ToolDone`] or [`Event::ToolFailed`], at the deadline at
+    /// the latest. Sent once for each call, however often it is asked for.
+    SendMessage {
+        /// Unique in the run, and the same whenever it is asked for.
+        call_id: String,
+        /// What the person reads.
+        message: String,
+        /// What the agent tells itself.
+        note: Option<String>,
+        /// Unix milliseconds.
+        deadline_ms: u64,
+    },
     /// Charge for an answer. To be done once for each turn and attempt, however often it is asked for.
     Charge {
         /// Number of the question.
@@ -203,9 +215,11 @@ fn effect(definition: &Definition, state: &State, key: &Key) -> Option<Effect> {
             let open = open.get(*index)?;
             let call = state.exchanges.last()?.calls.get(open.place)?;
             let tool = offer::tool(definition, state, &call.name)?;
-            let (Work::Outside(kind), Stage::Out { expires_ms, began }) = (tool.work, open.stage)
-            else {
-                return None;
+            let Stage::Out { expires_ms, began } = open.stage else { return None };
+            let kind = match tool.work {
+                Work::Outside(kind) => kind,
+                Work::Message => return Some(message(id.clone(), &open.arguments, expires_ms)),
+                Work::Skill => return None,
             };
             if began && !tool.idempotent {
                 return None;
@@ -221,6 +235,12 @@ fn effect(definition: &Definition, state: &State, key: &Key) -> Option<Effect> {
         }
         _ => None,
     }
+}
+
+fn message(call_id: String, arguments: &Map<String, Value>, deadline_ms: u64) -> Effect {
+    let text = |name| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
+    let note = text("note").filter(|note| !note.is_empty());
+    Effect::SendMessage { call_id, message: text("message").unwrap_or_default(), note, deadline_ms }
 }
 
 struct Run<'d> {

@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 
 use runfleet_catalog::{Permission, Scope, ToolKind};
+use runfleet_domain::limits::{CHAT_MESSAGE_CHARS_MAX, CHAT_NOTE_CHARS_MAX};
 use serde_json::{Map, Value, json};
 
 use crate::definition::{Definition, FoundTool};
-use crate::limits::TOOL_NAME_BYTES_MAX;
+use crate::limits::{SEND_MS, TOOL_NAME_BYTES_MAX};
 use crate::request::ToolOffer;
 use crate::state::State;
 
 /// Loads a skill. The run answers it itself.
 pub(crate) const GET_SKILL: &str = "getSkill";
+
+/// Sends a message to the person that the start named. Offered to runs that have one, and never declared by anybody.
+pub(crate) const SEND_MESSAGE: &str = "sendMessage";
 
 /// A tool as a run has it.
 pub(crate) struct Tool {
@@ -27,6 +31,8 @@ pub(crate) struct Tool {
 pub(crate) enum Work {
     /// The run itself.
     Skill,
+    /// Whoever brings messages to people.
+    Message,
     /// Somebody outside.
     Outside(ToolKind),
 }
@@ -68,12 +74,20 @@ pub(crate) fn is_visible(definition: &Definition, state: &State, name: &str) -> 
                 && declared.tools.iter().any(|tool| tool.as_str() == name)
         })
     };
-    name == GET_SKILL || !owned(false) || owned(true)
+    name == GET_SKILL || is_send(state, name) || !owned(false) || owned(true)
+}
+
+/// Whether a name is that of the tool that writes to the person of the run. It comes before a declared tool of that name.
+fn is_send(state: &State, name: &str) -> bool {
+    state.deliver && name == SEND_MESSAGE
 }
 
 /// A tool by its name.
 pub(crate) fn tool(definition: &Definition, state: &State, name: &str) -> Option<Tool> {
     let blueprint = &definition.blueprint;
+    if is_send(state, name) {
+        return Some(send_message());
+    }
     if name == GET_SKILL && !blueprint.skills.is_empty() {
         return Some(get_skill(definition));
     }
@@ -118,6 +132,35 @@ pub(crate) fn offers(definition: &Definition, state: &State) -> Vec<ToolOffer> {
             })
         })
         .collect()
+}
+
+fn send_message() -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "message": {
+                "type": "string", "minLength": 1, "maxLength": CHAT_MESSAGE_CHARS_MAX, "pattern": "\\S",
+                "description": "What the person reads."
+            },
+            "note": {
+                "type": "string", "maxLength": CHAT_NOTE_CHARS_MAX,
+                "description": "A private note to yourself, for when the person answers: why you wrote. The person never sees it."
+            }
+        },
+        "required": ["message"],
+        "additionalProperties": false
+    });
+    Tool {
+        description: "Sends a message to the one person this task may write to. Call it only if there is something the person \
+            should know; your last answer does not go to the person. The person can reply to it later, in a conversation of its own. \
+            The result says whether it was sent."
+            .to_owned(),
+        schema: schema.as_object().cloned().unwrap_or_default(),
+        work: Work::Message,
+        permission: Permission::Allow,
+        idempotent: true,
+        timeout_ms: SEND_MS,
+    }
 }
 
 fn get_skill(definition: &Definition) -> Tool {

@@ -35,6 +35,9 @@ pub struct State {
     /// Tools that the run may use, fixed at its start.
     #[serde(default)]
     pub(crate) allowed: BTreeSet<String>,
+    /// Whether there is a person whom the run may write to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) deliver: bool,
     /// Tools that MCP servers have brought.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) found: Vec<FoundTool>,
@@ -275,6 +278,7 @@ impl State {
             judged: String::new(),
             result_schema: None,
             allowed: BTreeSet::new(),
+            deliver: false,
             found: Vec::new(),
             skills: BTreeSet::new(),
             exchanges: Vec::new(),

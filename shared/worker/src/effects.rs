@@ -10,7 +10,8 @@ use runfleet_contracts::agent_run::{AgentOutput, AgentResult, EndedAgentRun};
 use runfleet_contracts::agents::AgentRunError;
 use runfleet_contracts::message::{EndedProcess, Fresh, ProcessCompletion};
 use runfleet_contracts::{
-    Advance, AgentTool, AgentTurn, HostRequest, JobRun, Message, OutcomeReady, ProcessCall,
+    Advance, AgentTool, AgentTurn, DeliverMessage, HostRequest, JobRun, Message, OutcomeReady,
+    ProcessCall,
 };
 use runfleet_domain::limits::PROCESS_OUTPUT_BYTES_MAX;
 use runfleet_domain::{Lane, RunId, RunKind};
@@ -165,6 +166,16 @@ pub fn tool(tool: &AgentTool, lane: Lane, trace: Option<&str>) -> Result<Effect,
     let mut message = outgoing(tool.message_id(), tool, lane, trace)?;
     message.expires_at_ms = Some(tool.deadline);
     Ok(Effect { route: Route::Tool(lane), message: message.about(tool.run_id.to_string()) })
+}
+
+/// A message of an agent run to a person. It does not expire: whoever takes it too late has to say what became of it.
+pub fn deliver(
+    deliver: &DeliverMessage,
+    lane: Lane,
+    trace: Option<&str>,
+) -> Result<Effect, EffectError> {
+    let message = outgoing(deliver.message_id(), deliver, lane, trace)?;
+    Ok(Effect { route: Route::Deliver(lane), message: message.about(deliver.run_id.to_string()) })
 }
 
 /// One attempt of a task that a host of the project carries out.

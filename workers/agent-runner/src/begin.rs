@@ -50,6 +50,7 @@ pub(crate) async fn begin(
             ApprovalPolicy::Deny => Approval::Deny,
             ApprovalPolicy::AutoApprove => Approval::AutoApprove,
         },
+        deliver: input.deliver_to.is_some(),
         denied: BTreeSet::new(),
         found: tools.found(&record.workspace, definition.blueprint()).await,
         now_ms,

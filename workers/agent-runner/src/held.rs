@@ -2,7 +2,7 @@
 
 use runfleet_agent::{Begin, Definition, Effect, ErrorCode, State};
 use runfleet_broker::{Classify, Failure, Verdict};
-use runfleet_contracts::{AgentTool, AgentTurn};
+use runfleet_contracts::{AgentTool, AgentTurn, DeliverMessage};
 use runfleet_domain::MessageId;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Checkpoint, Event as Stored, Finished, RunRecord, Saved};
@@ -177,6 +177,10 @@ impl Held<'_> {
                 }
                 Effect::CallTool { call_id, deadline_ms: deadline, .. } => {
                     effects::tool(&AgentTool { run_id, call_id, deadline }, lane, trace)
+                }
+                Effect::SendMessage { call_id, message, note, deadline_ms: deadline } => {
+                    let deliver = DeliverMessage { run_id, call_id, message, note, deadline };
+                    effects::deliver(&deliver, lane, trace)
                 }
                 Effect::Charge { .. } => continue,
                 _ => return Err(Failure::transient("an effect that this runner does not know")),

@@ -143,7 +143,9 @@ impl Run<'_> {
         tool: &Tool,
         written: &str,
     ) -> Result<Map<String, Value>, Vec<Problem>> {
-        if let Some(validator) = self.definition.schemas.get(name) {
+        // A declared tool may have the name of one that the run itself brings.
+        let declared = self.definition.schemas.get(name);
+        if let Some(validator) = declared.filter(|_| !matches!(tool.work, Work::Message)) {
             return schema::arguments(&tool.schema, validator, written);
         }
         match schema::compile(&tool.schema) {

@@ -7,6 +7,8 @@ mod journeys;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
 mod random;
 #[cfg(test)]
 mod support;
