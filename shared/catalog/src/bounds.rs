@@ -158,8 +158,9 @@ pub(crate) const DOCUMENT_RECORDS_MAX: usize = 200;
 /// One record that a document writes down, in bytes of its JSON text.
 pub(crate) const DOCUMENT_RECORD_BYTES_MAX: usize = 16_384;
 
-/// Longest time of one attempt to send a message to a person, in seconds. A lease of a message is longer.
-pub(crate) const SINK_SECONDS: RangeInclusive<u32> = 1..=30;
+/// Longest time of one attempt to send a message to a person, in seconds. Well within the time that a message
+/// is worked on.
+pub(crate) const SINK_SECONDS: RangeInclusive<u32> = 1..=20;
 
 /// One attempt of a sink that does not say, in seconds.
 pub(crate) const SINK_SECONDS_DEFAULT: u32 = 10;

@@ -93,6 +93,15 @@ impl Client {
         registry: &Registry,
         lookup: &Arc<dyn Lookup>,
     ) -> Result<Self, ClientError> {
+        let metrics = Metrics::new(registry).map_err(ClientError::Metrics)?;
+        Self::with_metrics(config, metrics, lookup)
+    }
+
+    fn with_metrics(
+        config: Config,
+        metrics: Metrics,
+        lookup: &Arc<dyn Lookup>,
+    ) -> Result<Self, ClientError> {
         ensure_tls_provider();
         let guard = Arc::new(Guard::new(config.allow));
         let client = |ground| {
@@ -103,8 +112,13 @@ impl Client {
         };
         let [one, two, three] = Ground::ALL;
         let clients = [client(one)?, client(two)?, client(three)?];
-        let metrics = Metrics::new(registry).map_err(ClientError::Metrics)?;
         Ok(Self { inner: Arc::new(Inner { guard, clients, metrics }) })
+    }
+
+    /// A client for other purposes that may call something else, counted in the same metrics.
+    pub fn beside(&self, config: Config) -> Result<Self, ClientError> {
+        let lookup: Arc<dyn Lookup> = Arc::new(SystemLookup::new());
+        Self::with_metrics(config, self.inner.metrics.clone(), &lookup)
     }
 
     /// Something that is called for one purpose: a word of a closed set, for metrics and logs. With a breaker it is left alone

@@ -8,6 +8,7 @@ pub mod ending;
 pub mod facts;
 mod fleet;
 pub mod inbox;
+pub mod keys;
 pub mod settings;
 mod sweeper;
 

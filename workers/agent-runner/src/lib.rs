@@ -11,7 +11,6 @@ mod events;
 mod flight;
 mod handler;
 mod held;
-mod keys;
 mod metrics;
 mod models;
 mod slice;

@@ -11,9 +11,9 @@ use runfleet_catalog::{ModelProvider, ProviderKind};
 use runfleet_domain::Name;
 use runfleet_http::{Client, Config, Service, Url};
 use runfleet_model::{ChatModel, HttpModel, Protocol, ProviderSettings, ScriptedModel, Timeouts};
+use runfleet_worker::keys::{self, NoSecret, Places};
 
 use crate::config::CallConfig;
-use crate::keys::{self, NoSecret, Places};
 
 /// Longest model call, whatever an agent says.
 pub(crate) const CALL_MAX: Duration = Duration::from_mins(5);

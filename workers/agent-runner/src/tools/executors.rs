@@ -18,11 +18,11 @@ use runfleet_tools::{
     Records, SearchSpec, ToolOutcome, WebSearch, texts,
 };
 use runfleet_worker::Fleet;
+use runfleet_worker::keys::{self, Places};
 use secrecy::ExposeSecret as _;
 
 use crate::calls::Live;
 use crate::config::CallConfig;
-use crate::keys::{self, Places};
 use crate::tools::servers::Servers;
 
 /// Everybody who carries out calls.

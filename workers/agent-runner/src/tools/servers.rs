@@ -12,9 +12,8 @@ use runfleet_http::{Service, Url};
 use runfleet_mcp::{
     BackOff, Commands, McpServer, Permission, Permissions, ServerConfig, Transport,
 };
+use runfleet_worker::keys::{self, Places};
 use tokio::time::Instant;
-
-use crate::keys::{self, Places};
 
 /// Servers kept; when full, all are dropped and connected again when needed.
 const KEPT_MAX: usize = 100;

@@ -11,15 +11,15 @@ const FILE_BYTES_MAX: u64 = 8_192;
 
 /// There is no such secret. Where it should be is in no error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NoSecret(pub(crate) &'static str);
+pub struct NoSecret(pub &'static str);
 
 /// Where secrets of documents may be: what the operator has said, and nothing else of the worker's machine.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Places {
+pub struct Places {
     /// Names of environment variables.
-    pub(crate) variables: Vec<String>,
+    pub variables: Vec<String>,
     /// The folder with a folder for each workspace, in which its files must lie.
-    pub(crate) folder: Option<PathBuf>,
+    pub folder: Option<PathBuf>,
 }
 
 impl Places {
@@ -33,7 +33,7 @@ impl Places {
 }
 
 /// A secret that a document of a workspace names, without the line end behind it.
-pub(crate) async fn read(
+pub async fn read(
     place: &Secretly,
     workspace: &Name,
     places: &Places,
