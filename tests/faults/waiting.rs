@@ -150,6 +150,7 @@ impl Moment<'_> {
             day_limit: u32::MAX,
             verdict: Verdict::Accept,
             user: None,
+            recipient: None,
             hops: 9,
             depth: 0,
             chain: 0,

@@ -158,6 +158,7 @@ impl EndedAgentRun {
         ended: RunState,
         output: AgentOutput,
         error: Option<AgentRunError>,
+        delivery: Option<AgentDelivery>,
     ) -> Self {
         let AgentOutput { text, result, usage } = output;
         let cut = |mut text: String| {
@@ -171,7 +172,7 @@ impl EndedAgentRun {
             result: result.filter(|result| result.get().len() <= JOB_RESULT_BYTES_MAX),
             error: error_of(ended, error),
             usage,
-            delivery: None,
+            delivery,
         }
     }
 }
@@ -201,7 +202,7 @@ mod tests {
     const RUN: &str = "AG1501JDX3Z8GF0000000000000000";
 
     fn ended(output: AgentOutput) -> EndedAgentRun {
-        EndedAgentRun::new(RUN.parse().unwrap(), RunState::Completed, output, None)
+        EndedAgentRun::new(RUN.parse().unwrap(), RunState::Completed, output, None, None)
     }
 
     fn raw(json: &str) -> Box<RawValue> {
@@ -266,7 +267,7 @@ mod tests {
             usage: Some(usage),
         };
         let run_id = RUN.parse().unwrap();
-        let agent_run = EndedAgentRun::new(run_id, RunState::Completed, output, None);
+        let agent_run = EndedAgentRun::new(run_id, RunState::Completed, output, None, None);
         check("agent-result", &AgentResult { payload: Some(raw("{\"deal\":7}")), agent_run });
     }
 }

@@ -207,6 +207,50 @@ impl FromStr for JobId {
     }
 }
 
+/// Names a conversation between an agent and a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConversationId {
+    shard: Shard,
+    ulid: Ulid,
+}
+
+impl ConversationId {
+    const PREFIX: &'static str = "CV";
+
+    /// A conversation in `shard`; `ulid` must be fresh.
+    pub fn new(shard: Shard, ulid: Ulid) -> Self {
+        Self { shard, ulid }
+    }
+
+    /// Where its keys live.
+    pub fn shard(self) -> Shard {
+        self.shard
+    }
+
+    /// The name of the chat session that the conversation is held in. There is one for each conversation.
+    pub fn session(self) -> String {
+        format!("CS{}{}", self.shard, self.ulid)
+    }
+}
+
+impl fmt::Display for ConversationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}{}", Self::PREFIX, self.shard, self.ulid)
+    }
+}
+
+impl FromStr for ConversationId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (shard, ulid) = parse_tail(text)?;
+        if !text.starts_with(Self::PREFIX) {
+            return Err(ParseIdError::Kind);
+        }
+        Ok(Self { shard, ulid })
+    }
+}
+
 macro_rules! as_json_string {
     ($($id:ty),*) => {$(
         impl Serialize for $id {
@@ -224,7 +268,7 @@ macro_rules! as_json_string {
     )*};
 }
 
-as_json_string!(RunId, JobId);
+as_json_string!(RunId, JobId, ConversationId);
 
 #[cfg(test)]
 mod tests {
@@ -247,6 +291,9 @@ mod tests {
             let job = id.outcome_job();
             assert_eq!(job.to_string().parse(), Ok(job));
             assert_eq!(job.shard(), id.shard());
+            let conversation = ConversationId::new(id.shard(), Ulid::from(7_u128));
+            assert_eq!(conversation.to_string().parse(), Ok(conversation));
+            assert_eq!(id.to_string().parse::<ConversationId>(), Err(ParseIdError::Kind));
         }
     }
 

@@ -15,7 +15,7 @@ pub mod retry;
 pub mod run;
 
 pub use caller::{Caller, Source};
-pub use id::{JobId, RunId, RunKind, Shard};
+pub use id::{ConversationId, JobId, RunId, RunKind, Shard};
 pub use lane::Lane;
 pub use name::{IdempotencyKey, JobKey, MessageId, Name, NameError};
 pub use run::{RunEvent, RunState};

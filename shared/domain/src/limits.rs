@@ -212,3 +212,42 @@ pub const CHAT_MESSAGE_CHARS_MAX: usize = 8_000;
 
 /// Private note of an agent beside its message, in characters.
 pub const CHAT_NOTE_CHARS_MAX: usize = 2_000;
+
+/// Messages that one run may send, unless a setting says otherwise.
+pub const CHAT_MESSAGES_PER_RUN: u32 = 3;
+
+/// Messages that one agent may send one person in a UTC day, unless a setting says otherwise.
+pub const CHAT_MESSAGES_PER_DAY: u32 = 20;
+
+/// Messages that one agent may send one person in a row before [`CHAT_RATE_PERIOD`] spaces them out.
+pub const CHAT_RATE_BURST: u32 = 5;
+
+/// One more message of an agent to a person becomes possible after each of these.
+pub const CHAT_RATE_PERIOD: Duration = Duration::from_secs(30);
+
+/// How long one attempt to send a message may take before another worker may take it over.
+pub const CHAT_SEND_LEASE: Duration = Duration::from_mins(2);
+
+/// Messages that one conversation holds; the oldest are dropped.
+pub const CONVERSATION_MESSAGES_MAX: u32 = 500;
+
+/// All messages of one conversation, in bytes as they are stored; the oldest are dropped.
+pub const CONVERSATION_BYTES_MAX: usize = 2_097_152;
+
+/// Conversations between one agent and one person; the oldest are dropped.
+pub const CONVERSATIONS_OF_PAIR_MAX: u32 = 200;
+
+/// How long a conversation is kept after its last message, unless a setting says otherwise.
+pub const CHAT_RETENTION: Duration = Duration::from_hours(90 * 24);
+
+/// Messages of a person that may wait for their turn in one conversation.
+pub const CHAT_TURNS_WAITING_MAX: u32 = 20;
+
+/// Conversations in one answer.
+pub const CONVERSATIONS_AT_ONCE: u32 = 100;
+
+/// Messages of a conversation in one answer.
+pub const CHAT_MESSAGES_AT_ONCE: u32 = 100;
+
+/// Messages of a conversation in one answer, in bytes of their JSON. One message is given in any case.
+pub const CHAT_MESSAGES_BYTES_AT_ONCE: usize = 131_072;

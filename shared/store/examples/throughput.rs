@@ -64,6 +64,7 @@ async fn start(store: &Store, names: &Names, number: usize) -> RunId {
         day_limit: u32::MAX,
         verdict: Verdict::Accept,
         user: None,
+        recipient: None,
         hops: 9,
         depth: 0,
         chain: 0,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runfleet_domain::limits::{ALARM_HANDOVER, ALARM_UNCLAIMED, LEASE};
+use runfleet_domain::limits::{ALARM_HANDOVER, ALARM_UNCLAIMED, CHAT_RETENTION, LEASE};
 use secrecy::SecretString;
 
 use crate::error::StoreError;
@@ -45,6 +45,8 @@ pub struct StoreConfig {
     pub deadline: Duration,
     /// Spans that the ledger counts with.
     pub timings: Timings,
+    /// How long a conversation is kept after its last message, an hour to ten years. The same in every worker of a fleet.
+    pub chat_retention: Duration,
     /// Lets tests move the clock of the ledger. Never in production: it costs a read per script.
     pub skew: bool,
 }
@@ -59,6 +61,7 @@ impl StoreConfig {
             response_timeout: Duration::from_secs(2),
             deadline: Duration::from_secs(5),
             timings: Timings::default(),
+            chat_retention: CHAT_RETENTION,
             skew: false,
         }
     }
@@ -85,6 +88,9 @@ impl StoreConfig {
         if spans.iter().any(|span| span.as_millis() == 0 || span.as_secs() > 86_400) {
             return Err(StoreError::Config("lease and alarms must be 1 ms to one day"));
         }
+        if !(3_600..=10 * 366 * 86_400).contains(&self.chat_retention.as_secs()) {
+            return Err(StoreError::Config("conversations are kept for an hour to ten years"));
+        }
         Ok(())
     }
 }
@@ -106,6 +112,7 @@ mod tests {
         assert!(StoreConfig { response_timeout: Duration::ZERO, ..good() }.check().is_err());
         let timings = Timings { lease: Duration::ZERO, ..Timings::default() };
         assert!(StoreConfig { timings, ..good() }.check().is_err());
+        assert!(StoreConfig { chat_retention: Duration::ZERO, ..good() }.check().is_err());
     }
 
     #[test]

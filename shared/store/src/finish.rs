@@ -50,6 +50,9 @@ pub enum Finished {
         /// The run that has called it and that has its end in its inbox now. The caller publishes the wake-up; the alarm of
         /// that run stands in for it.
         parent_to_wake: Option<Woken>,
+        /// The turn of the same conversation that has begun because this one has ended. The caller publishes the wake-up;
+        /// its alarm stands in for it.
+        next_turn: Option<Woken>,
     },
     /// The run is no longer the caller's. Only for a holder.
     Lost,
@@ -167,6 +170,7 @@ impl Store {
                 outcome_wanted: reply.flag()?,
                 children: reply.flag()?,
                 parent_to_wake: Woken::read_optional(&mut reply)?,
+                next_turn: Woken::read_optional(&mut reply)?,
             }),
             _ => reply.unknown(),
         }
@@ -195,6 +199,7 @@ impl Store {
             .millis(MESSAGE_ID_MEMORY)
             .with(SEEN_MAX)
             .with(RUN_HISTORY_MAX)
+            .with(self.conversation_bounds())
             .with(history.len())
             .all(history)
             .field_if("output", end.output)

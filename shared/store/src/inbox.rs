@@ -62,9 +62,13 @@ impl Woken {
         })
     }
 
-    /// The same; none when there is no id.
+    /// The same; none when all three are empty.
     pub(crate) fn read_optional(reply: &mut Reply) -> Result<Option<Self>, StoreError> {
-        let Some(run_id) = reply.optional()? else { return Ok(None) };
+        let Some(run_id) = reply.optional()? else {
+            reply.text()?;
+            reply.text()?;
+            return Ok(None);
+        };
         let lane = reply.word(Lane::from_word)?;
         Ok(Some(Self { run_id, lane, traceparent: reply.optional()? }))
     }

@@ -2,6 +2,7 @@
 
 use runfleet_domain::{JobId, JobKey, Lane, Name, RunId, RunState};
 
+use crate::delivery::Delivery;
 use crate::error::StoreError;
 use crate::record::RunError;
 use crate::reply::Fields;
@@ -90,6 +91,8 @@ pub struct JobRecord {
     pub traceparent: Option<String>,
     /// How often its alarm has gone off in this attempt.
     pub alarm_tries: u32,
+    /// What became of the message of the run to a person.
+    pub delivery: Option<Delivery>,
 }
 
 impl JobRecord {
@@ -128,6 +131,7 @@ impl JobRecord {
             run_finished_at_ms: fields.must("finished_at")?,
             traceparent: fields.text("trace"),
             alarm_tries: fields.or("tries", 0)?,
+            delivery: fields.maybe("delivery")?,
         })
     }
 }

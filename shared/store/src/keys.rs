@@ -4,19 +4,22 @@
 //! one script can touch a run, its counters and its alarm. Names of a caller's choice come last, so that no character in
 //! them can make two names equal or move a key to another slot. Names and correlation keys of messages and signals, which may
 //! have any characters, are in keys as a digest only. What the scripts put together themselves is only a kind with the id of a
-//! run or job (`run`, `inbox`, `events`, `seen`, `kids`, `job`), a kind with a digest that a record holds or Rust has made
-//! (`wait`, `signal`, `kept`, `bodies`), and a suffix that a record holds (`key_ref`, `jobs_ref`), always under the prefix of
-//! the shard.
+//! run or job (`run`, `inbox`, `events`, `seen`, `kids`, `job`) or of a conversation (`conv`, `convlog`, `convturns`), a kind
+//! with a digest that a record holds or Rust has made (`wait`, `signal`, `kept`, `bodies`), and a suffix that a record holds
+//! (`key_ref`, `jobs_ref`, `caps_ref`, `pair_ref`, `person_ref`), always under the prefix of the shard.
 //!
 //! Lifetimes: a run, its history, its idempotency key and its job have none until they end; `msg`, `calls`, `day`, `batch`,
 //! `batchids`, `revoked`, `sent` and what is kept of messages have one from the start; inboxes and waits go with their run;
-//! the children of a run go one by one as they end; catalogs and definitions stay until they are replaced.
+//! the children of a run go one by one as they end; messages to people, their caps and conversations live as long as their
+//! last change says; catalogs and definitions stay until they are replaced, and what a person has said until it is changed.
 
 use std::fmt::Write;
 
 use sha2::{Digest as _, Sha256};
 
-use runfleet_domain::{IdempotencyKey, JobId, MessageId, Name, RunId, RunKind, Shard};
+use runfleet_domain::{
+    ConversationId, IdempotencyKey, JobId, MessageId, Name, RunId, RunKind, Shard,
+};
 
 /// Which alarms: each kind of worker sweeps a set of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -294,6 +297,46 @@ impl Keys {
     /// Sorted set: workspaces by the announcement of their last change.
     pub(crate) fn catalog_changes(&self) -> String {
         format!("{}:{{catalog}}:changes", self.namespace)
+    }
+
+    /// Hash: a message of a run to a person. Its id begins with the run, so that no other run can have it.
+    pub(crate) fn chat_message(&self, run: RunId, call: &str) -> String {
+        self.at(run.shard(), &format!("chatmsg:{run}.{call}"))
+    }
+
+    /// What comes after the prefix of the shard in the name of the caps of an agent and a person; the message remembers it.
+    pub(crate) fn caps_ref(workspace: &Name, agent: &Name, person: &Name) -> String {
+        format!("chatcaps:{workspace}:{agent}:{person}")
+    }
+
+    /// What comes after the prefix in the name of the conversations between an agent and a person; each remembers it.
+    pub(crate) fn pair_ref(workspace: &Name, agent: &Name, person: &Name) -> String {
+        format!("convs:{workspace}:{agent}:{person}")
+    }
+
+    /// What comes after the prefix in the name of all conversations of a person; each remembers it.
+    pub(crate) fn person_ref(workspace: &Name, person: &Name) -> String {
+        format!("chats:{workspace}:{person}")
+    }
+
+    /// The key with one of the names above: the caps are a hash, conversations a sorted set by their last change.
+    pub(crate) fn named(&self, shard: Shard, reference: &str) -> String {
+        self.at(shard, reference)
+    }
+
+    /// Hash: a conversation. Its messages and the turns that wait in it are beside it, in lists that only scripts name.
+    pub(crate) fn conversation(&self, conversation: ConversationId) -> String {
+        self.at(conversation.shard(), &format!("conv:{conversation}"))
+    }
+
+    /// String: the turn that a message of a person became.
+    pub(crate) fn reply(&self, shard: Shard, digest: &Digest) -> String {
+        self.at(shard, &format!("reply:{digest}"))
+    }
+
+    /// Hash: what a person has said about messages of agents.
+    pub(crate) fn chat_settings(&self, workspace: &Name, person: &Name) -> String {
+        self.at(Shard::of_workspace(workspace.as_str()), &format!("chatset:{workspace}:{person}"))
     }
 
     /// String: milliseconds that tests add to the clock of a shard. `lua/skewed_clock.lua` knows this name too.

@@ -4,10 +4,16 @@ mod alarms;
 mod batch;
 mod call;
 mod catalog;
+mod chat;
+mod chat_message;
+mod chat_reply;
+mod chat_settings;
 mod children;
 mod claim;
 mod config;
+mod conversations;
 mod days;
+mod delivery;
 mod error;
 mod find;
 mod finish;
@@ -38,10 +44,18 @@ pub use catalog::{
     CATALOG_BYTES_MAX, CatalogChanges, CatalogPut, DEFINITION_BYTES_MAX, DEFINITIONS_MAX,
     Definition, StoredCatalog,
 };
+pub use chat_message::{MarkHow, Marked, MessageCaps, Refused, Reserve, Reserved, Sending};
+pub use chat_reply::{HOLD_BYTES_MAX, Said, StartTurn, TurnHeld};
+pub use chat_settings::{ChangeQuietHours, ChatSettings, QuietHours};
 pub use children::{Child, ChildStarted, StartChild};
 pub use claim::{Checkpoint, Claim, Claimed, Renewed, Saved, Wake};
 pub use config::{CONNECTIONS_MAX, NAMESPACE_CHARS_MAX, StoreConfig, Timings};
+pub use conversations::{
+    ChatFrom, ChatMessage, Conversation, ConversationList, ConversationPage, ListConversations,
+    ReadConversation,
+};
 pub use days::DayStarts;
+pub use delivery::{Delivery, DeliveryStatus};
 pub use error::{Cause, StoreError};
 pub use find::FindStart;
 pub use finish::{End, Finished, Told};

@@ -64,6 +64,13 @@ operations! {
     LoadCatalog: "load_catalog",
     LoadDefinition: "load_definition",
     CatalogChanges: "catalog_changes",
+    ReserveMessage: "reserve_message",
+    MarkMessage: "mark_message",
+    ListConversations: "list_conversations",
+    ReadConversation: "read_conversation",
+    ReplyInConversation: "reply_in_conversation",
+    HoldCalls: "hold_calls",
+    ChatSettings: "chat_settings",
     Ping: "ping",
     Maintenance: "maintenance",
 }

@@ -4,8 +4,11 @@
 //! is optional; [`RUN_VERSION`] grows only when an old program must not touch the record.
 
 use runfleet_domain::outcome::DropReason;
-use runfleet_domain::{IdempotencyKey, JobKey, Lane, MessageId, Name, RunId, RunState};
+use runfleet_domain::{
+    ConversationId, IdempotencyKey, JobKey, Lane, MessageId, Name, RunId, RunState,
+};
 
+use crate::delivery::Delivery;
 use crate::error::StoreError;
 use crate::keys::Keys;
 use crate::reply::Fields;
@@ -158,6 +161,13 @@ pub struct RunRecord {
     pub waits: usize,
     /// Incidents that are open.
     pub incidents: u32,
+    /// The person whom it may send messages.
+    pub recipient: Option<Name>,
+    /// What has become of its message to that person. Provisional until it has ended; then there is one for every run with a
+    /// recipient.
+    pub delivery: Option<Delivery>,
+    /// The conversation in which it is a turn.
+    pub conversation: Option<ConversationId>,
 }
 
 impl RunRecord {
@@ -208,6 +218,9 @@ impl RunRecord {
             has_called: fields.text("kids").is_some(),
             waits: fields.text("waits").map_or(0, |waits| waits.split_whitespace().count()),
             incidents: fields.or("incidents", 0)?,
+            recipient: fields.maybe("deliver_to")?,
+            delivery: fields.maybe("delivery")?,
+            conversation: fields.maybe("conversation")?,
         })
     }
 }
@@ -272,6 +285,9 @@ mod tests {
             has_called: false,
             waits: 0,
             incidents: 0,
+            recipient: None,
+            delivery: None,
+            conversation: None,
         };
         assert_eq!(run, expected);
     }

@@ -73,6 +73,14 @@ impl Reply {
         Fields::new(kind, self.next()?)
     }
 
+    /// The next item as a list of lists, each to be read like an answer without a word.
+    pub(crate) fn lists(&mut self) -> Result<Vec<Self>, StoreError> {
+        let script = self.script;
+        let lists = items(self.next()?).ok_or(unreadable(script))?;
+        let list = |value| Some(Self { script, items: items(value)?.into_iter() });
+        lists.into_iter().map(|value| list(value).ok_or(unreadable(script))).collect()
+    }
+
     /// An answer with a word that nobody knows.
     pub(crate) fn unknown<T>(&self) -> Result<T, StoreError> {
         Err(unreadable(self.script))

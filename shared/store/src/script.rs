@@ -67,7 +67,8 @@ scripts!(
     run_claim,
     run_renew,
     run_checkpoint after inbox_add after messages after waits after waits_change after notes,
-    run_end after inbox_add after waits after notes after end_right after end_parent,
+    run_end after inbox_add after waits after notes after end_right after end_parent
+        after chat after chat_turns after end_chat after end_life,
     run_pause,
     run_explain,
     event_append after inbox_add,
@@ -85,6 +86,13 @@ scripts!(
     catalog_put,
     catalog_announce,
     catalog_changes,
+    message_reserve after caps after deliver,
+    message_mark after caps after deliver after chat,
+    chat_list after chat,
+    chat_read after chat,
+    chat_reply after chat after chat_turns,
+    chat_hold,
+    chat_settings,
 );
 
 #[cfg(test)]

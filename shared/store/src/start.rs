@@ -72,6 +72,8 @@ pub struct StartRun<'a> {
     pub verdict: Verdict,
     /// The person it runs as.
     pub user: Option<&'a Name>,
+    /// The person whom the run may send messages.
+    pub recipient: Option<&'a Name>,
     /// Automation steps that the run carries.
     pub hops: u32,
     /// Agents around it.
@@ -214,6 +216,7 @@ impl Store {
                 start.key.map(|key| Keys::key_ref(start.workspace, start.project, key)),
             )
             .field_if("user", start.user)
+            .field_if("deliver_to", start.recipient)
             .field_if("instance_name", start.instance_name)
             .field_if("input", start.input)
             .field_if("job", start.outcome.map(|outcome| outcome.job))

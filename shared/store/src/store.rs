@@ -27,6 +27,7 @@ pub(crate) struct Inner {
     pub(crate) keys: Keys,
     pub(crate) scripts: Scripts,
     pub(crate) timings: Timings,
+    pub(crate) chat_retention: Duration,
     pub(crate) skew: bool,
 }
 
@@ -90,6 +91,7 @@ impl Store {
             keys: Keys::new(config.namespace.clone()),
             scripts: Scripts::new(config.skew),
             timings: config.timings,
+            chat_retention: config.chat_retention,
             skew: config.skew,
         };
         Ok(Self { inner: Arc::new(inner) })

@@ -7,15 +7,15 @@ use std::fmt::Display;
 
 use runfleet_broker::{Confirm, Line, Outgoing, PublishError, Publisher, Route};
 use runfleet_contracts::agent_run::{AgentOutput, AgentResult, EndedAgentRun};
-use runfleet_contracts::agents::AgentRunError;
+use runfleet_contracts::agents::{AgentDelivery, AgentRunError};
 use runfleet_contracts::message::{EndedProcess, Fresh, ProcessCompletion};
 use runfleet_contracts::{
     Advance, AgentTool, AgentTurn, DeliverMessage, HostRequest, JobRun, Message, OutcomeReady,
     ProcessCall,
 };
 use runfleet_domain::limits::PROCESS_OUTPUT_BYTES_MAX;
-use runfleet_domain::{Lane, RunId, RunKind};
-use runfleet_store::{JobRecord, OutcomeState, RunRecord};
+use runfleet_domain::{ConversationId, Lane, RunId, RunKind};
+use runfleet_store::{Delivery, JobRecord, OutcomeState, RunRecord};
 use serde_json::value::RawValue;
 
 /// Why a run is woken that a person has let go on: what it called for before may not have been done.
@@ -209,11 +209,23 @@ fn agent_payload(record: &JobRecord) -> Result<Box<RawValue>, EffectError> {
         .error
         .as_ref()
         .map(|error| AgentRunError { code: error.code.clone(), message: error.message.clone() });
+    let delivery = record.delivery.as_ref().map(delivery);
     let result = AgentResult {
         payload: raw(record.echo.as_deref())?,
-        agent_run: EndedAgentRun::new(record.run_id, record.ended, output, error),
+        agent_run: EndedAgentRun::new(record.run_id, record.ended, output, error, delivery),
     };
     serde_json::value::to_raw_value(&result).map_err(EffectError)
+}
+
+/// What callers see of the message of a run to a person.
+pub fn delivery(delivery: &Delivery) -> AgentDelivery {
+    AgentDelivery {
+        status: delivery.status.as_str().to_owned(),
+        error_code: delivery.error_code.clone(),
+        chat_session_id: delivery.conversation.map(ConversationId::session),
+        conversation_id: delivery.conversation.map(|id| id.to_string()),
+        new_conversation: delivery.new_conversation,
+    }
 }
 
 fn process_payload(record: &JobRecord) -> Result<Box<RawValue>, EffectError> {

@@ -1,5 +1,5 @@
-//! What an end calls for, whoever has ended the run: its outcome is handed over, the run that has called it is woken, and the
-//! runs that it has called end with it.
+//! What an end calls for, whoever has ended the run: its outcome is handed over, the run that has called it is woken, the next
+//! turn of its conversation begins, and the runs that it has called end with it.
 //!
 //! Nothing here decides that a run ends. Everything may be done again: the repetition finds what is left to do, and what is
 //! given up here because it is too much for one go is done when the alarm of the run rings.
@@ -33,10 +33,10 @@ pub async fn follow(
     finished: &Finished,
 ) -> Result<(), Failure> {
     match finished {
-        Finished::Finished { children, parent_to_wake, .. } => {
+        Finished::Finished { children, parent_to_wake, next_turn, .. } => {
             outcome(publisher, record).await?;
-            if let Some(parent) = parent_to_wake {
-                wake(publisher, parent).await?;
+            for woken in [parent_to_wake, next_turn].into_iter().flatten() {
+                wake(publisher, woken).await?;
             }
             if *children { end_below(store, publisher, vec![record.id]).await } else { Ok(()) }
         }

@@ -91,6 +91,7 @@ impl World {
             day_limit: 10,
             verdict: Verdict::Accept,
             user: None,
+            recipient: None,
             hops: 9,
             depth: 0,
             chain: 0,

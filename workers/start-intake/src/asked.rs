@@ -60,6 +60,14 @@ impl Asked {
         }
     }
 
+    /// The person who may get messages.
+    pub(crate) fn recipient(&self) -> Option<&Name> {
+        match self {
+            Self::Process(_) => None,
+            Self::Agent(start) => start.recipient.as_ref(),
+        }
+    }
+
     pub(crate) fn wish(&self) -> Wish<'_> {
         let agent = match self {
             Self::Process(_) => None,

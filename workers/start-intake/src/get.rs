@@ -11,7 +11,7 @@ use runfleet_domain::limits::StartLimits;
 use runfleet_domain::{Caller, RunKind};
 use runfleet_identity::Verified;
 use runfleet_store::{GetRun, Got, RunRecord};
-use runfleet_worker::effects::version_name;
+use runfleet_worker::effects::{delivery, version_name};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::answer;
@@ -141,7 +141,7 @@ fn state(run: &RunRecord) -> Result<Box<RawValue>, serde_json::Error> {
                 text,
                 result,
                 error: error_of(run.state, error),
-                delivery: None,
+                delivery: run.delivery.as_ref().map(delivery),
             }))
         }
     }

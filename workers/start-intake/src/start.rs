@@ -174,6 +174,7 @@ impl Start<'_> {
             day_limit: plan.map_or(0, |plan| plan.day_limit),
             verdict: if plan.is_some() { Admission::Accept } else { Admission::Refuse },
             user: claims.user.as_ref(),
+            recipient: asked.recipient(),
             hops: plan.map_or(0, |plan| plan.hops),
             depth: plan.map_or(0, |plan| plan.depth),
             chain: claims.chain,

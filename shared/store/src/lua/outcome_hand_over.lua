@@ -35,7 +35,7 @@ local job = { "v", ARGV[16], "state", "LIVE", "attempt", "1", "run", ARGV[1], "e
   "project", run[4], "job", run[5], "hops", ARGV[9], "chain", int(run[7] + 1), "enqueued_at", int(now), "jobs_ref",
   ARGV[15], "tries", "0" }
 local kept = { "lane", "user", "identity", "depth", "echo", "output", "error_code", "error_message", "target",
-  "target_version", "created_at", "started_at", "finished_at", "trace" }
+  "target_version", "created_at", "started_at", "finished_at", "trace", "delivery" }
 local values = redis.call("HMGET", KEYS[1], unpack(kept))
 for i, field in ipairs(kept) do
   if values[i] then

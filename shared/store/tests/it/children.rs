@@ -66,7 +66,12 @@ fn wakes(run_id: RunId) -> Woken {
 }
 
 fn ended(outcome_wanted: bool, children: bool, parent: Option<RunId>) -> Finished {
-    Finished::Finished { outcome_wanted, children, parent_to_wake: parent.map(wakes) }
+    Finished::Finished {
+        outcome_wanted,
+        children,
+        parent_to_wake: parent.map(wakes),
+        next_turn: None,
+    }
 }
 
 #[tokio::test]

@@ -7,16 +7,17 @@ use futures_util::future::join_all;
 use prometheus::Registry;
 use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_store::{
-    CatalogPut, Checkpoint, ChildStarted, Claim, End, Finished, Published, Saved, Started, Store,
-    StoreConfig, StoreError, Waits, Wake,
+    CatalogPut, Checkpoint, ChildStarted, Claim, End, Finished, MarkHow, Marked, MessageCaps,
+    Published, Reserve, Said, Saved, Started, Store, StoreConfig, StoreError, Waits, Wake,
 };
 use secrecy::ExposeSecret;
 
+use crate::chat_world::{Chat, NO_CAPS};
 use crate::children::call;
 use crate::messages::{paid, receiver};
 use crate::proxy::Proxy;
 use crate::server::{DURABLE, Server};
-use crate::world::{Request, World, connect, finished, name, redis_url};
+use crate::world::{Request, World, connect, finished, message, name, redis_url};
 
 /// The shared Redis behind a proxy: the URL through it, and the proxy.
 async fn proxied() -> (String, Proxy) {
@@ -425,4 +426,68 @@ async fn a_redis_that_may_not_write_for_a_while_is_waited_for() {
     assert!(matches!(error, StoreError::Unavailable { reason: "connect", .. }), "{error:?}");
     redis.start_again().await;
     assert_eq!(world.load(run).await.fence, 1);
+}
+
+/// The state of a message seen past the proxy, as a number that grows: 0 when there is none.
+async fn message_past_proxy(world: &World, run: RunId, call: &str) -> u64 {
+    let mut raw = world.raw().await;
+    let key = world.key_name(&format!("chatmsg:{run}.{call}"));
+    let state: Option<String> =
+        redis::cmd("HGET").arg(key).arg("state").query_async(&mut raw).await.unwrap();
+    state.map_or(0, |state| if state == "DONE" { 2 } else { 1 })
+}
+
+#[tokio::test]
+async fn messages_and_turns_whose_answers_were_lost_are_not_doubled() {
+    let (url, proxy) = proxied().await;
+    let world = World::with(|config| {
+        config.url = url.into();
+        config.connections = 1;
+        config.response_timeout = Duration::from_secs(10);
+        config.deadline = Duration::from_secs(30);
+    })
+    .await;
+    let chat = Chat::of(world);
+    // Every script is known before an answer is held back.
+    let conversation = chat.conversation().await;
+    let earlier = message("m0");
+    let turn = chat.turn(conversation, &earlier, "Zero.");
+    chat.reply(&turn).await;
+    let canceled = End::plain(RunState::Canceled);
+    chat.world.store.end_run(turn.run_id, &canceled).await.unwrap();
+    let run = chat.run().await;
+    let caps = MessageCaps { per_run: 1, ..NO_CAPS };
+    let wish = Reserve { caps, ..chat.message(run, "c1") };
+    let world = &chat.world;
+    let sending = losing_the_answer(&proxy, chat.sending(&wish), async || {
+        message_past_proxy(world, run, "c1").await == 1
+    })
+    .await;
+    assert_eq!((sending.fence, sending.conversation), (1, conversation));
+    assert_eq!(field_past_proxy(world, run, "messages").await, 1);
+    let marked = losing_the_answer(&proxy, chat.mark(&wish, 1, MarkHow::Sent), async || {
+        message_past_proxy(world, run, "c1").await == 2
+    })
+    .await;
+    assert!(matches!(marked, Marked::Known { seq: Some(4), .. }), "{marked:?}");
+    assert_eq!(field_past_proxy(world, run, "sending").await, 0);
+    let (one, two) = (message("m1"), message("m2"));
+    let (first, second) =
+        (chat.turn(conversation, &one, "One."), chat.turn(conversation, &two, "Two."));
+    let said = losing_the_answer(&proxy, chat.reply(&first), async || {
+        field_past_proxy(world, first.run_id, "version").await == 1
+    })
+    .await;
+    assert_eq!(said, Said::Said { run: first.run_id, seq: 5, active: Some(first.run_id) });
+    chat.reply(&second).await;
+    let ended =
+        losing_the_answer(&proxy, world.store.end_run(first.run_id, &canceled), async || {
+            field_past_proxy(world, second.run_id, "version").await == 1
+        })
+        .await;
+    let Finished::Finished { next_turn: Some(next), .. } = ended.unwrap() else { panic!("a turn") };
+    assert_eq!(next.run_id, second.run_id);
+    let texts = ["Hello.", "Zero.", "CANCELLED", "Hello.", "One.", "Two.", "CANCELLED"];
+    assert_eq!(chat.texts(conversation).await, texts);
+    chat.world.end().await;
 }

@@ -60,6 +60,7 @@ async fn an_outcome_becomes_a_job_that_carries_everything() {
         run_finished_at_ms: before.finished_at_ms.unwrap(),
         traceparent: before.traceparent,
         alarm_tries: 0,
+        delivery: None,
     };
     assert_eq!(*record, expected);
     assert_eq!(record.enqueued_by(), format!("process:{run}"));

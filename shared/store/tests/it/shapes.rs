@@ -4,17 +4,26 @@ use std::time::Duration;
 
 use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_store::{
-    BroadcastSignal, CatalogPut, Checkpoint, End, GetRun, Got, HandedOver, Published, Started,
-    Verdict, Wait,
+    BroadcastSignal, CatalogPut, ChangeQuietHours, Checkpoint, DeliveryStatus, End, GetRun, Got,
+    HandedOver, ListConversations, MarkHow, Published, Refused, Said, Started, TurnHeld, Verdict,
+    Wait,
 };
 
 use crate::calls::find;
+use crate::chat_world::Chat;
 use crate::messages::{paid, receiver};
 use crate::server::Server;
 use crate::world::{Request, World, connect, finished, key, message, name, redis_url};
 
 /// One operation of each kind.
-async fn everything_works(world: &World) {
+async fn everything_works(world: World) -> World {
+    ledger_works(&world).await;
+    let chat = Chat::of(world);
+    chats_work(&chat).await;
+    chat.world
+}
+
+async fn ledger_works(world: &World) {
     let request = Request::process().with_key("k");
     let run = world.run(&request).await;
     let duplicate = Started::Duplicate { run, state: RunState::Queued };
@@ -40,6 +49,36 @@ async fn everything_works(world: &World) {
     assert_eq!(changes.workspaces, std::slice::from_ref(&world.workspace));
     assert!(world.store.explain_run(run).await.unwrap().is_some());
     waits_and_children_work(world).await;
+}
+
+async fn chats_work(chat: &Chat) {
+    let conversation = chat.conversation().await;
+    // The oldest of too many goes, and a day and a message are given back.
+    let run = chat.run().await;
+    let message = chat.message(run, "c2");
+    let refused = Refused { status: DeliveryStatus::Failed, code: "DELIVERY_FAILED" };
+    let sending = chat.sending(&message).await;
+    chat.mark(&message, sending.fence, MarkHow::NotSent(refused)).await;
+    let (id, later) = (crate::world::message("m1"), crate::world::message("m2"));
+    let turn = chat.turn(conversation, &id, "Go.");
+    chat.reply(&turn).await;
+    let next = chat.turn(conversation, &later, "On.");
+    assert!(
+        matches!(chat.reply(&next).await, Said::Said { active: Some(run), .. } if run == turn.run_id)
+    );
+    let (store, workspace, person) = (&chat.world.store, &chat.world.workspace, &chat.person);
+    let fence = chat.world.claim(turn.run_id).await;
+    let held = store.hold_calls(conversation, turn.run_id, fence, Some("[]")).await.unwrap();
+    assert_eq!(held, TurnHeld::Held);
+    let end = End { output: Some(r#"{"text":"Yes."}"#), ..End::plain(RunState::Completed) };
+    store.finish_run(turn.run_id, fence, &end).await.unwrap();
+    let list = ListConversations { workspace, person, before_ms: None, limit: 9 };
+    assert_eq!(store.list_conversations(&list).await.unwrap().conversations.len(), 1);
+    assert_eq!(chat.texts(conversation).await, ["Hello.", "Go.", "On.", "Yes."]);
+    store
+        .change_chat_settings(workspace, person, Some(true), ChangeQuietHours::Clear)
+        .await
+        .unwrap();
 }
 
 async fn waits_and_children_work(world: &World) {
@@ -106,7 +145,7 @@ async fn a_cluster_holds_the_ledger() {
         config.deadline = Duration::from_secs(20);
     })
     .await;
-    everything_works(&world).await;
+    everything_works(world).await;
 }
 
 #[tokio::test]
@@ -129,7 +168,7 @@ async fn a_primary_is_found_through_its_sentinel_also_after_a_failover() {
         config.deadline = Duration::from_secs(30);
     })
     .await;
-    everything_works(&world).await;
+    let world = everything_works(world).await;
     let run = world.run(&Request::process()).await;
     let replicated = async {
         let mut raw = connect(&format!("redis://:pw@127.0.0.1:{}", primary.port)).await.unwrap();
@@ -178,7 +217,7 @@ async fn a_login_that_may_do_no_more_than_needed_is_enough() {
         config.namespace.clone_from(&user);
     })
     .await;
-    everything_works(&narrow).await;
+    everything_works(narrow).await;
     redis::cmd("ACL").arg("DELUSER").arg(&user).query_async::<()>(&mut raw).await.unwrap();
     world.end().await;
 }

@@ -54,6 +54,9 @@ async fn a_start_stores_everything_that_it_was_given() {
         has_called: false,
         waits: 0,
         incidents: 0,
+        recipient: None,
+        delivery: None,
+        conversation: None,
     };
     assert_eq!(record, expected);
     assert!(world.alarm_is_in(run, world.config.timings.alarm_unclaimed).await);

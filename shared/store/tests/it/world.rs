@@ -191,6 +191,7 @@ pub(crate) struct Request {
     pub(crate) job: JobKey,
     pub(crate) deadline_ms: Option<u64>,
     pub(crate) user: Name,
+    pub(crate) recipient: Option<Name>,
 }
 
 impl Request {
@@ -211,6 +212,7 @@ impl Request {
             job: "onDone".parse().expect("a job key"),
             deadline_ms: None,
             user: name("ann"),
+            recipient: None,
         }
     }
 
@@ -245,6 +247,7 @@ impl Request {
             day_limit: self.day_limit,
             verdict: self.verdict,
             user: Some(&self.user),
+            recipient: self.recipient.as_ref(),
             hops: 9,
             depth: 1,
             chain: 2,
@@ -259,7 +262,7 @@ impl Request {
 
 /// The answer to the end of a run that has neither parent nor children.
 pub(crate) fn finished(outcome_wanted: bool) -> Finished {
-    Finished::Finished { outcome_wanted, children: false, parent_to_wake: None }
+    Finished::Finished { outcome_wanted, children: false, parent_to_wake: None, next_turn: None }
 }
 
 /// Spans short enough to wait for.
