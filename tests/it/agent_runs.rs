@@ -14,7 +14,7 @@ use runfleet_tests::{AGENTS, BOUND, Fleet, Jobs, Options, project};
 use serde_json::{Value, json};
 
 /// A fleet whose agents are played by `tests/scripts`.
-async fn fleet() -> Result<Fleet> {
+pub(crate) async fn fleet() -> Result<Fleet> {
     let scripts = format!("{}/scripts", env!("CARGO_MANIFEST_DIR"));
     let settings = vec![("RUNFLEET_MODEL_SCRIPTS_DIR".to_owned(), scripts)];
     let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
@@ -23,7 +23,7 @@ async fn fleet() -> Result<Fleet> {
 }
 
 /// Waits for the end of a run as its project sees it.
-async fn ended(client: &Client, run: &str) -> Result<AgentRunState> {
+pub(crate) async fn ended(client: &Client, run: &str) -> Result<AgentRunState> {
     wait_until("an agent run has ended", BOUND, || async {
         let state = client.agents().get(run).await?;
         Ok(!matches!(state.status.as_str(), "QUEUED" | "RUNNING")).map(|over| over.then_some(state))
@@ -38,7 +38,7 @@ async fn done(fleet: &Fleet, instruction: &str) -> Result<AgentRunState> {
     ended(&client, &started.run_id).await
 }
 
-fn code(state: &AgentRunState) -> Option<&str> {
+pub(crate) fn code(state: &AgentRunState) -> Option<&str> {
     state.error.as_ref().map(|error| error.code.as_str())
 }
 

@@ -4,6 +4,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod agent_runs;
+mod agent_tasks;
 mod agents;
 mod contract;
 mod examples;

@@ -515,6 +515,7 @@ async fn called(fleet: &Fleet, parent: RunId, instance: u64) -> Result<RunId> {
         instance,
         attempt: 1,
         fence: None,
+        detached: false,
         kind: RunKind::Process,
         workspace: &record.workspace,
         project: &record.project,

@@ -21,6 +21,15 @@ spec:
 ---
 apiVersion: runfleet/v1
 kind: Tool
+metadata: {name: later}
+spec:
+  description: Has a discount decided, sometime.
+  processStart: {process: approve-discount, wait: false}
+  permission: ALLOW
+  inputSchema: {type: object, properties: {amount: {type: number}}, required: [amount]}
+---
+apiVersion: runfleet/v1
+kind: Tool
 metadata: {name: ask-helper}
 spec: {description: Asks the helper., agent: helper, permission: ALLOW}
 ---
@@ -55,7 +64,7 @@ kind: Agent
 metadata: {name: worker}
 spec:
   model: played/one
-  tools: [calculate, decide, ask-helper, ask-self, look-up]
+  tools: [calculate, decide, later, ask-helper, ask-self, look-up]
 ---
 apiVersion: runfleet/v1
 kind: Agent

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use prometheus::Registry;
 use runfleet_broker::{Broker, BrokerConfig, Management, Topology, TopologyAdmin};
-use runfleet_catalog::{Job, Project};
+use runfleet_catalog::{Bundle, Job, Project};
 use runfleet_client::Client;
 use runfleet_contracts::Claims;
 use runfleet_contracts::claims::{AUDIENCE, Source};
@@ -168,11 +168,16 @@ impl Fleet {
     }
 
     async fn apply_changed(&self, change: impl Fn(&mut Project)) -> Result<()> {
+        self.apply_bundle(|bundle| bundle.projects.values_mut().for_each(change)).await
+    }
+
+    /// Applies the example project, and what was applied beside it before, with changes.
+    pub async fn apply_bundle(&self, change: impl FnOnce(&mut Bundle)) -> Result<()> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut places = vec![root.join("deploy/example")];
         places.extend(Some(self.dir.path().join("more")).filter(|more| more.is_dir()));
         let mut bundle = runfleet_cli::apply::read(&places)?;
-        bundle.projects.values_mut().for_each(change);
+        change(&mut bundle);
         let management = Management::new(self.namespace.management())?;
         let admin =
             TopologyAdmin::new(self.namespace.amqp.clone(), management, Topology::standard())?;

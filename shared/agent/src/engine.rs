@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 use crate::code::{ErrorCode, Outcome};
 use crate::compact;
 use crate::definition::{Definition, breaks};
-use crate::event::{AnswerUsage, Event};
+use crate::event::Event;
 use crate::limits::{GRACE_MS, STATE_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::offer::{self, Work};
 use crate::request::{self, ModelRequest};
-use crate::state::{Charge, Draft, End, Purpose, Stage, State, Step};
+use crate::state::{Draft, End, Purpose, Stage, State, Step};
 use crate::text::{clean, json_bytes};
 
 /// Something to do outside, once the state is stored. All of it can be had again from the stored state, by
@@ -62,15 +62,6 @@ pub enum Effect {
         /// Unix milliseconds.
         deadline_ms: u64,
     },
-    /// Charge for an answer. To be done once for each turn and attempt, however often it is asked for.
-    Charge {
-        /// Number of the question.
-        turn: u32,
-        /// Number of the attempt.
-        attempt: u32,
-        /// What it cost.
-        usage: AnswerUsage,
-    },
 }
 
 /// How a run stands.
@@ -104,7 +95,7 @@ pub struct Advanced {
 /// The result depends on nothing but the arguments. A run that has ended is given back as it is. Never panics.
 pub fn advance(definition: &Definition, state: State, events: Vec<Event>, now_ms: u64) -> Advanced {
     let before = keys(&state);
-    let mut run = Run { definition, state, now_ms, charges: Vec::new(), ignored: 0 };
+    let mut run = Run { definition, state, now_ms, ignored: 0 };
     for event in events {
         run.take_in(event);
     }
@@ -113,10 +104,7 @@ pub fn advance(definition: &Definition, state: State, events: Vec<Event>, now_ms
     }
     run.overdue();
     run.go_on();
-    let Run { mut state, charges, ignored, .. } = run;
-    if !charges.is_empty() {
-        state.charges = charges;
-    }
+    let Run { mut state, ignored, .. } = run;
     if json_bytes(&state) > STATE_BYTES_MAX {
         let room = state.room();
         compact::shrink(&mut state, room);
@@ -131,8 +119,7 @@ pub fn advance(definition: &Definition, state: State, events: Vec<Event>, now_ms
 }
 
 impl State {
-    /// Everything that was asked for and has not come, and the last charges: what is to be done again after a crash. Whoever
-    /// goes on from a stored state does this first, since the next slice may replace the charges.
+    /// Everything that was asked for and has not come: what is to be done again after a crash.
     ///
     /// A call that must not be repeated is not among it once it has begun.
     pub fn outstanding(&self, definition: &Definition) -> Vec<Effect> {
@@ -165,12 +152,10 @@ impl State {
 enum Key {
     Model(u32, u32),
     Tool(usize, String),
-    Charge(u32, u32),
 }
 
 fn keys(state: &State) -> Vec<Key> {
-    let charge = state.charges.iter().map(|charge| Key::Charge(charge.turn, charge.attempt));
-    let mut keys: Vec<Key> = charge.collect();
+    let mut keys = Vec::new();
     match &state.step {
         Step::Asking(ask) if ask.due_ms.is_none() => keys.push(Key::Model(ask.turn, ask.attempt)),
         Step::Calling { open, .. } => {
@@ -199,13 +184,6 @@ impl Key {
 
 fn effect(definition: &Definition, state: &State, key: &Key) -> Option<Effect> {
     match (key, &state.step) {
-        (Key::Charge(turn, attempt), _) => {
-            let charge = state
-                .charges
-                .iter()
-                .find(|charge| charge.turn == *turn && charge.attempt == *attempt)?;
-            Some(Effect::Charge { turn: *turn, attempt: *attempt, usage: charge.usage })
-        }
         (Key::Model(turn, attempt), Step::Asking(ask)) => Some(Effect::AskModel {
             turn: *turn,
             attempt: *attempt,
@@ -247,8 +225,6 @@ struct Run<'d> {
     definition: &'d Definition,
     state: State,
     now_ms: u64,
-    /// Answers of this slice.
-    charges: Vec<Charge>,
     ignored: u32,
 }
 
@@ -355,7 +331,6 @@ pub(crate) fn end(
     let mut usage = state.usage;
     usage.duration_ms = now_ms.saturating_sub(state.begun_ms);
     let mut ended = State::new(state.begun_ms, state.deadline_ms);
-    ended.charges = std::mem::take(&mut state.charges);
     ended.asks = state.asks;
     ended.turns = state.turns;
     ended.tool_calls = state.tool_calls;

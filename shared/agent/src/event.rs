@@ -217,7 +217,7 @@ impl ToolFault {
             Self::Timeout => "took too long; it may have been done all the same",
             Self::TooLarge => "gave a larger result than is allowed",
             Self::Unavailable => "cannot be reached at the moment",
-            Self::NotAllowed => "may not be used",
+            Self::NotAllowed => "Tool unavailable.",
             Self::OutcomeUnknown => "was cut off; it may have been done all the same",
         }
     }

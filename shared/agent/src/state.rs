@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use crate::code::{ErrorCode, Outcome};
 use crate::definition::FoundTool;
-use crate::event::AnswerUsage;
 
 /// Version of the stored form that this code writes.
 const VERSION: u32 = 1;
@@ -72,9 +71,6 @@ pub struct State {
     pub(crate) ending: Option<ErrorCode>,
     #[serde(default)]
     pub(crate) usage: Usage,
-    /// The answers of the last slice that had any, until the next one: what is to be charged for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) charges: Vec<Charge>,
 }
 
 /// What happens to calls that need approval.
@@ -104,14 +100,6 @@ pub struct Usage {
     pub iterations: u32,
     /// From the start to the end; 0 while it runs.
     pub duration_ms: u64,
-}
-
-/// One answer to be charged for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Charge {
-    pub(crate) turn: u32,
-    pub(crate) attempt: u32,
-    pub(crate) usage: AnswerUsage,
 }
 
 /// One answer of the model and what became of its calls.
@@ -293,7 +281,6 @@ impl State {
             denied_rounds: 0,
             ending: None,
             usage: Usage::default(),
-            charges: Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use runfleet_domain::Name;
 use runfleet_domain::admission::{
-    BadInput, BillingFacts, Facts, PersonFacts, RecipientFacts, Rules, Target, Wish,
+    BadInput, BillingFacts, CreditsUsed, Facts, PersonFacts, RecipientFacts, Rules, Target, Wish,
 };
 use runfleet_domain::limits::StartLimits;
 use serde_json::{Map, Value};
@@ -63,14 +63,14 @@ impl Snapshot {
         })
     }
 
-    /// Everything that is known about a start. What has no meaning for it is good.
-    pub fn facts(&self, user: Option<&Name>, wish: &Wish<'_>) -> Facts {
+    /// Everything that is known about a start, with what the ledger says was charged. What has no meaning for it is good.
+    pub fn facts(&self, user: Option<&Name>, wish: &Wish<'_>, used: CreditsUsed) -> Facts {
         let mut facts = Facts::GOOD;
         if let Some(user) = user {
             facts.person = self.person_facts(user, wish);
         }
         if let Some(agent) = &wish.agent {
-            facts.billing = self.billing_facts(wish.target);
+            facts.billing = self.billing_facts(wish.target, used);
             if let Some(recipient) = agent.recipient {
                 facts.recipient = self.recipient_facts(recipient, wish.target);
             }
@@ -101,16 +101,26 @@ impl Snapshot {
             && self.agent(agent).is_none_or(|agent| agent.spec.users.covers(id))
     }
 
-    /// What the workspace has paid for.
-    pub fn billing_facts(&self, agent: &Name) -> BillingFacts {
+    /// What is left of what the workspace has paid for, after what was charged.
+    pub fn billing_facts(&self, agent: &Name, used: CreditsUsed) -> BillingFacts {
         let Some(billing) = &self.workspace.billing else { return Facts::GOOD.billing };
         let agent = self.agent(agent);
+        let left = |given: Option<u32>, used: u64| {
+            given.is_none_or(|given| used < u64::from(given) * CreditsUsed::PER_CREDIT)
+        };
         BillingFacts {
             subscription: billing.subscription,
-            credits: billing.credits != Some(0),
-            agent_credits: agent.is_none_or(|agent| agent.credit_limit != Some(0)),
+            credits: left(billing.credits, used.workspace),
+            agent_credits: agent.is_none_or(|agent| left(agent.credit_limit, used.agent)),
             model_priced: agent.is_none_or(|agent| billing.prices.contains_key(&agent.model)),
         }
+    }
+
+    /// Whether it matters what was charged: the credits of the workspace or of the agent are limited.
+    pub fn limits_credits(&self, agent: &Name) -> bool {
+        let limit = self.agent(agent).and_then(|agent| agent.credit_limit);
+        let billing = self.workspace.billing.as_ref();
+        billing.is_some_and(|billing| billing.credits.is_some() || limit.is_some())
     }
 
     /// A person who may get a message of an agent.

@@ -80,21 +80,12 @@ impl Snapshot {
     pub fn blueprint(&self, agent: &Name) -> Option<AgentBlueprint> {
         let definition = self.agents.get(agent)?;
         let spec = &definition.spec;
-        let skills: BTreeMap<_, _> = self
-            .skills
-            .iter()
-            .filter(|(name, skill)| skill.scope == Scope::General || spec.skills.contains(*name))
-            .map(|(name, skill)| (name.clone(), skill.clone()))
-            .collect();
+        let skills: BTreeMap<_, _> =
+            self.skills_of(spec).map(|(name, skill)| (name.clone(), skill.clone())).collect();
         let tools: BTreeMap<_, _> = self
             .tools
             .iter()
-            .filter(|(name, tool)| {
-                tool.scope == Scope::General
-                    || spec.tools.contains_key(*name)
-                    || (tool.scope == Scope::Specified
-                        && skills.values().any(|skill| skill.tools.contains(*name)))
-            })
+            .filter(|(name, tool)| self.is_tool_of(spec, name, tool))
             .map(|(name, tool)| (name.clone(), tool.clone()))
             .collect();
         let through = |server: &Name| {
@@ -124,6 +115,24 @@ impl Snapshot {
             skills,
             mcp_servers,
         })
+    }
+
+    /// General skills and those that an agent names.
+    fn skills_of<'a>(
+        &'a self,
+        spec: &'a AgentSpec,
+    ) -> impl Iterator<Item = (&'a Name, &'a SkillDefinition)> {
+        self.skills
+            .iter()
+            .filter(|(name, skill)| skill.scope == Scope::General || spec.skills.contains(*name))
+    }
+
+    /// Whether an agent has a tool: it is general, named by the agent, or comes with one of its skills.
+    pub(crate) fn is_tool_of(&self, spec: &AgentSpec, name: &Name, tool: &ToolDefinition) -> bool {
+        tool.scope == Scope::General
+            || spec.tools.contains_key(name)
+            || (tool.scope == Scope::Specified
+                && self.skills_of(spec).any(|(_, skill)| skill.tools.contains(name)))
     }
 
     /// The provider that an agent names, or the first one that lists its model.

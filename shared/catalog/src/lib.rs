@@ -18,6 +18,7 @@ mod mistake;
 mod model;
 mod node;
 mod reader;
+mod rights;
 mod sink;
 mod snapshot;
 mod spec;
@@ -37,6 +38,7 @@ pub use model::{
     ApprovedPolicy, Billing, CapabilityCalls, Grant, Job, Limits, Person, Price, ProcessDefinition,
     ProcessState, Project, Workspace,
 };
+pub use rights::{Acting, Withdrawn};
 pub use sink::{
     BUILTIN_SINK, ChatSink, QuietHours, QuietPolicy, QuietRules, SinkKind, SmtpSecurity,
     SmtpServer, minute_of,

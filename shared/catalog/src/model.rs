@@ -46,7 +46,7 @@ fn is_yes(value: &bool) -> bool {
 pub struct Billing {
     /// Whether it has an AI plan.
     pub subscription: bool,
-    /// Credits that are left; none means that they are not limited.
+    /// Credits that it has been given in all; none means that they are not limited. What was charged is in the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credits: Option<u32>,
     /// Models that have a price.
@@ -61,6 +61,9 @@ pub struct Price {
     pub input_per_million: u32,
     /// Tokens that it writes.
     pub output_per_million: u32,
+    /// Those of the tokens read that came from a cache; none when they cost what others do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_per_million: Option<u32>,
 }
 
 /// A person of a workspace.

@@ -1,7 +1,7 @@
 //! The message by which an agent's words go to delivery. To whom they go, as whom, and into which conversation is not in it: that is
 //! what the record of the run says, and nothing that a model has written can change it.
 
-use runfleet_domain::limits::{CHAT_NOTE_CHARS_MAX, CHAT_MESSAGE_CHARS_MAX};
+use runfleet_domain::limits::{CHAT_MESSAGE_CHARS_MAX, CHAT_NOTE_CHARS_MAX};
 use runfleet_domain::{MessageId, RunId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

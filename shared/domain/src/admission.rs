@@ -17,7 +17,7 @@ use crate::limits::StartLimits;
 use crate::name::{JobKey, Name};
 use crate::policy::Policy;
 
-pub use self::facts::{BillingFacts, Facts, PersonFacts, RecipientFacts};
+pub use self::facts::{BillingFacts, CreditsUsed, Facts, PersonFacts, RecipientFacts};
 
 /// What a start asks for, as far as admission needs it.
 #[derive(Debug, Clone, Copy)]

@@ -21,7 +21,7 @@ use crate::definition::Definition;
 use crate::failure::FailureCode;
 use crate::history::Entry;
 use crate::state::{Phase, State};
-pub use ask::HTTP_WORK;
+pub use ask::{AGENT_WORK, HTTP_WORK};
 use run::Run;
 
 /// Something that has happened to a run from outside.

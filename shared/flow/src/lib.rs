@@ -32,7 +32,7 @@ mod view;
 pub use calculate::{CalculateError, calculate};
 pub use definition::{Definition, ProcessKind, Summary};
 pub use describe::Marks;
-pub use engine::{Advanced, Ask, Effect, Event, HTTP_WORK, Slice, Status, advance};
+pub use engine::{AGENT_WORK, Advanced, Ask, Effect, Event, HTTP_WORK, Slice, Status, advance};
 pub use failure::FailureCode;
 pub use history::{Entry, What};
 pub use input::InputProblem;

@@ -55,6 +55,13 @@ pub const HTTP_TIMEOUT_SECONDS: u64 = 30;
 /// Longest time that an HTTP call may ask for, in seconds.
 pub const HTTP_TIMEOUT_SECONDS_MAX: u64 = 300;
 
+/// Longest time of a run of an agent when its task does not say, in seconds.
+pub const AGENT_TIMEOUT_SECONDS: u64 = 300;
+/// Longest time that a task may ask for a run of an agent, in seconds.
+pub const AGENT_TIMEOUT_SECONDS_MAX: u64 = 1_800;
+/// How much later than the run of an agent its task is given up, in milliseconds: the run tells its end itself.
+pub const AGENT_GRACE_MS: u64 = 10_000;
+
 /// Longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 4 * 1024;
 /// All expressions of a process together, in bytes. Reading one takes up to 50 µs a byte.

@@ -217,9 +217,9 @@ impl State {
         })
     }
 
-    /// Whether it waits for the end of a called process.
+    /// Whether it waits for the end of a called process or an agent.
     pub fn calls(&self) -> bool {
-        self.instances.values().any(|instance| matches!(instance.stage, Stage::Called { .. }))
+        self.instances.values().any(|instance| instance.stage.has_child())
     }
 
     /// Whether `task` is a user task that waits for its person.

@@ -13,7 +13,7 @@ mod wire;
 
 pub use self::chat::{Answering, ChatModel, Progress};
 pub use self::failure::{FailureKind, ModelFailure, TimeoutPhase};
-pub use self::price::{Cost, cost};
+pub use self::price::cost;
 pub use self::provider::{HttpModel, ProviderSettings, Timeouts};
 pub use self::scripted::{ScriptError, ScriptedModel};
 pub use self::turn::{

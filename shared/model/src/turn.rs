@@ -23,6 +23,8 @@ pub struct TurnRequest {
     pub response_schema: Option<Value>,
     /// How freely it chooses, 0 to 2; the provider's own default otherwise.
     pub temperature: Option<f64>,
+    /// From which part of the likeliest words it chooses, 0 to 1; the provider's own default otherwise.
+    pub top_p: Option<f64>,
     /// Most tokens that it may write; the provider's own default otherwise.
     pub max_tokens: Option<u32>,
     /// Bound of the whole call. The bound of the provider's settings counts as well.

@@ -30,6 +30,9 @@ pub struct StartChild<'a> {
     pub attempt: u32,
     /// The fence of whoever holds the parent, or held it when this was decided; none when anybody may make this child.
     pub fence: Option<u64>,
+    /// Whether the caller does not wait for it: then it is nobody's child. Its end is told to nobody, and it goes on when the run
+    /// that has started it ends.
+    pub detached: bool,
     /// What the child is.
     pub kind: RunKind,
     /// The workspace.
@@ -116,6 +119,7 @@ impl StartChild<'_> {
 
     fn fields(&self, args: Args) -> Args {
         let message = format!("child:{}:{}:{}", self.parent, self.instance, self.attempt);
+        let attached = !self.detached;
         args.field("v", RUN_VERSION)
             .field("workspace", self.workspace)
             .field("project", self.project)
@@ -130,14 +134,23 @@ impl StartChild<'_> {
             .field("depth", self.depth)
             .field("chain", self.chain)
             .field("outcome", OutcomeState::NONE)
-            .field("parent", self.parent)
-            .field("parent_instance", self.instance)
+            .field_if("parent", attached.then_some(self.parent))
+            .field_if("parent_instance", attached.then_some(self.instance))
             .field_if("user", self.user)
             .field_if("instance_name", self.instance_name)
             .field_if("input", self.input)
             .field_if("deadline", self.deadline_ms)
             .field_if("trace", self.traceparent)
     }
+}
+
+/// Attempts of one instance that are looked at for the one that has made a run.
+const ATTEMPTS_LOOKED_AT: u32 = 1_000;
+
+/// The attempt of an instance of `parent` that has made `child`; none when none of the first 1,000 has.
+pub fn attempt_of(parent: RunId, instance: u64, child: RunId) -> Option<u32> {
+    (1..=ATTEMPTS_LOOKED_AT)
+        .find(|attempt| child_id(parent, child.kind(), instance, *attempt) == child)
 }
 
 /// The run that an attempt of an instance calls.
@@ -166,7 +179,7 @@ impl Store {
         let args = Args::default()
             .with(run)
             .with(start.fence.map_or(String::new(), |fence| fence.to_string()))
-            .with(start.instance)
+            .with(if start.detached { String::new() } else { start.instance.to_string() })
             .millis(self.inner.timings.alarm_unclaimed)
             .with(RUN_CHILDREN_MAX)
             .with(INBOX_EVENTS_MAX + RUN_CHILDREN_MAX);

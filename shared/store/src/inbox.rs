@@ -104,6 +104,20 @@ pub enum Appended {
     Missing,
 }
 
+impl Appended {
+    pub(crate) fn read(script: &'static str, value: redis::Value) -> Result<Self, StoreError> {
+        let (tag, reply) = Reply::open(script, value)?;
+        match tag.as_str() {
+            "added" => Ok(Self::Added),
+            "known" => Ok(Self::Known),
+            "full" => Ok(Self::Full),
+            "ended" => Ok(Self::Ended),
+            "missing" => Ok(Self::Missing),
+            _ => reply.unknown(),
+        }
+    }
+}
+
 impl Store {
     /// Puts an event into the inbox of a run, once per id. `body` has at most 65 KiB.
     pub async fn append_event(
@@ -131,15 +145,7 @@ impl Store {
             .with(SEEN_MAX);
         let lua = &self.scripts().event_append;
         let value = self.run_script(Operation::AppendEvent, lua, &names, args).await?;
-        let (tag, reply) = Reply::open("event_append", value)?;
-        match tag.as_str() {
-            "added" => Ok(Appended::Added),
-            "known" => Ok(Appended::Known),
-            "full" => Ok(Appended::Full),
-            "ended" => Ok(Appended::Ended),
-            "missing" => Ok(Appended::Missing),
-            _ => reply.unknown(),
-        }
+        Appended::read("event_append", value)
     }
 
     /// Whether an event of this id has come to a run, so that what would bring it need not be done again.

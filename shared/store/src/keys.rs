@@ -289,6 +289,16 @@ impl Keys {
         self.at(Shard::of_workspace(workspace.as_str()), &rest)
     }
 
+    /// Hash: millionths of a credit that were charged to a workspace (`total`) and to each of its agents (`a:<agent>`).
+    pub(crate) fn credits(&self, workspace: &Name) -> String {
+        self.at(Shard::of_workspace(workspace.as_str()), &format!("credits:{workspace}"))
+    }
+
+    /// String: who has the call of a run in hand.
+    pub(crate) fn call(&self, run: RunId, event: &MessageId) -> String {
+        self.at(run.shard(), &format!("call:{run}:{event}"))
+    }
+
     /// String: how many catalogs have ever been announced.
     pub(crate) fn catalog_revision(&self) -> String {
         format!("{}:{{catalog}}:revision", self.namespace)
@@ -370,6 +380,7 @@ mod tests {
             keys.incidents(shard),
             keys.wait(shard, &Digest::of(&["}:{s00}:x"])),
             keys.kept_of_project(shard, &workspace, &project),
+            keys.credits(&workspace),
         ];
         for name in names {
             assert!(name.starts_with("fleet:{s15}:"), "{name}");

@@ -12,6 +12,7 @@ mod children;
 mod claim;
 mod config;
 mod conversations;
+mod credits;
 mod days;
 mod delivery;
 mod error;
@@ -47,13 +48,14 @@ pub use catalog::{
 pub use chat_message::{MarkHow, Marked, MessageCaps, Refused, Reserve, Reserved, Sending};
 pub use chat_reply::{HOLD_BYTES_MAX, Said, StartTurn, TurnHeld};
 pub use chat_settings::{ChangeQuietHours, ChatSettings, QuietHours};
-pub use children::{Child, ChildStarted, StartChild};
+pub use children::{Child, ChildStarted, StartChild, attempt_of};
 pub use claim::{Checkpoint, Claim, Claimed, Renewed, Saved, Wake};
 pub use config::{CONNECTIONS_MAX, NAMESPACE_CHARS_MAX, StoreConfig, Timings};
 pub use conversations::{
     ChatFrom, ChatMessage, Conversation, ConversationList, ConversationPage, ListConversations,
     ReadConversation,
 };
+pub use credits::{Held, ModelAnswer};
 pub use days::DayStarts;
 pub use delivery::{Delivery, DeliveryStatus};
 pub use error::{Cause, StoreError};

@@ -71,6 +71,9 @@ operations! {
     ReplyInConversation: "reply_in_conversation",
     HoldCalls: "hold_calls",
     ChatSettings: "chat_settings",
+    AppendAnswer: "append_answer",
+    CreditsUsed: "credits_used",
+    HoldCall: "hold_call",
     Ping: "ping",
     Maintenance: "maintenance",
 }

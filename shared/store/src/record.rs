@@ -168,6 +168,8 @@ pub struct RunRecord {
     pub delivery: Option<Delivery>,
     /// The conversation in which it is a turn.
     pub conversation: Option<ConversationId>,
+    /// What the answers of models have cost, in millionths of a credit.
+    pub cost: u64,
 }
 
 impl RunRecord {
@@ -221,6 +223,7 @@ impl RunRecord {
             recipient: fields.maybe("deliver_to")?,
             delivery: fields.maybe("delivery")?,
             conversation: fields.maybe("conversation")?,
+            cost: fields.or("cost", 0)?,
         })
     }
 }
@@ -288,6 +291,7 @@ mod tests {
             recipient: None,
             delivery: None,
             conversation: None,
+            cost: 0,
         };
         assert_eq!(run, expected);
     }

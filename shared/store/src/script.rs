@@ -67,7 +67,7 @@ scripts!(
     run_claim,
     run_renew,
     run_checkpoint after inbox_add after messages after waits after waits_change after notes,
-    run_end after inbox_add after waits after notes after end_right after end_parent
+    run_end after inbox_add after waits after notes after end_right after end_usage after end_parent
         after chat after chat_turns after end_chat after end_life,
     run_pause,
     run_explain,
@@ -93,6 +93,8 @@ scripts!(
     chat_reply after chat after chat_turns,
     chat_hold,
     chat_settings,
+    answer_append after inbox_add,
+    call_hold,
 );
 
 #[cfg(test)]

@@ -51,6 +51,7 @@ pub(crate) async fn begin(
             ApprovalPolicy::AutoApprove => Approval::AutoApprove,
         },
         deliver: input.deliver_to.is_some(),
+        // Whoever knows what is declared now fills this.
         denied: BTreeSet::new(),
         found: tools.found(&record.workspace, definition.blueprint()).await,
         now_ms,

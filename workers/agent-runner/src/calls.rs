@@ -5,8 +5,9 @@ use std::sync::Arc;
 use runfleet_agent::{Definition, Event, State};
 use runfleet_broker::{Classify, Failure, HandlerResult, Verdict};
 use runfleet_domain::{MessageId, RunId, RunKind, RunState};
-use runfleet_store::{Appended, RunRecord, Store};
+use runfleet_store::{Appended, ModelAnswer, RunRecord, Store};
 use runfleet_worker::{Fleet, effects};
+use ulid::Ulid;
 
 use crate::events;
 use crate::flight::Flights;
@@ -17,6 +18,18 @@ use crate::slice;
 pub(crate) struct Calls {
     pub(crate) deps: Arc<Deps>,
     pub(crate) flights: Flights,
+    /// This process, among those that make calls.
+    pub(crate) holder: String,
+}
+
+/// What an answer of a model is charged with.
+pub(crate) struct Bill {
+    /// In millionths of a credit.
+    pub(crate) cost: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    /// Whether it counts as an iteration.
+    pub(crate) counts: bool,
 }
 
 /// What the ledger says about a run of which a call was asked.
@@ -40,7 +53,7 @@ impl Calls {
         let flights = Flights::default();
         let watch = flights.clone().watch(fleet.store.clone(), fleet.process.shutdown.clone());
         fleet.process.tasks.spawn(watch);
-        Self { deps, flights }
+        Self { deps, flights, holder: Ulid::generate().to_string() }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -83,7 +96,28 @@ impl Calls {
     ) -> HandlerResult {
         let body = events::body(event).ok_or_else(|| Failure::permanent("writing an event"))?;
         let appended = self.store().append_event(record.id, id, &body).await;
-        let verdict = match appended.transient("storing an answer")? {
+        self.told(record, id, appended.transient("storing an answer")?).await
+    }
+
+    /// The same for the answer of a model, which is charged when it is stored.
+    pub(crate) async fn tell_answer(
+        &self,
+        record: &RunRecord,
+        id: &MessageId,
+        event: Event,
+        bill: Bill,
+    ) -> HandlerResult {
+        let body = events::body(event).ok_or_else(|| Failure::permanent("writing an event"))?;
+        let Bill { cost, input_tokens, output_tokens, counts } = bill;
+        let (workspace, agent, body) = (&record.workspace, &record.target, body.as_str());
+        let answer =
+            ModelAnswer { workspace, agent, body, cost, input_tokens, output_tokens, counts };
+        let appended = self.store().append_answer(record.id, id, &answer).await;
+        self.told(record, id, appended.transient("storing an answer")?).await
+    }
+
+    async fn told(&self, record: &RunRecord, id: &MessageId, appended: Appended) -> HandlerResult {
+        let verdict = match appended {
             Appended::Added => Verdict::Done,
             // Whoever stored it may have died before the run was woken.
             Appended::Known => Verdict::Duplicate,

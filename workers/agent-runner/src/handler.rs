@@ -19,7 +19,7 @@ use crate::calls::Calls;
 use crate::definitions::Definitions;
 use crate::held::{Came, Held};
 use crate::metrics::Metrics;
-use crate::slice::{self, Ending};
+use crate::slice::Ending;
 use crate::tools::{self, Tools};
 
 /// The queue of runs whose message came back after a crash.
@@ -106,7 +106,7 @@ async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Fail
             let held = Held { deps, record: &record, fence, last_attempt };
             if quarantined && crashes > CRASHES_MAX {
                 tracing::error!(%run_id, crashes, "a run is given up: each attempt killed its runner");
-                return held.finish(&Ending::failed(ErrorCode::InternalError, None)).await;
+                return held.finish(&Ending::failed(ErrorCode::InternalError)).await;
             }
             held.work(inbox, came(&message, again || cut_off)).await
         }
@@ -147,12 +147,7 @@ fn is_late(record: &RunRecord) -> bool {
 
 /// The deadline of a run that a person holds up has passed: it ends from outside.
 async fn end_late(deps: &Deps, record: &RunRecord) -> Result<Verdict, Failure> {
-    let state = record.position.as_deref().map(slice::state_of);
-    let usage = match state {
-        Some(Ok(Ok(state))) => Some(state.usage()),
-        _ => None,
-    };
-    let end = Ending::failed(ErrorCode::Timeout, usage);
+    let end = Ending::failed(ErrorCode::Timeout);
     let done = deps.store.end_run(record.id, &end.as_end()).await.transient("ending the run")?;
     if matches!(done, Finished::Finished { .. }) {
         deps.count_end(&end);

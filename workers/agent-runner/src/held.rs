@@ -12,7 +12,7 @@ use runfleet_worker::{effects, ending};
 use crate::handler::Deps;
 use crate::slice::{self, Ending, Save, Step, Worked};
 use crate::tools::call_of;
-use crate::{begin, events};
+use crate::{begin, events, rights};
 
 /// Slices in one delivery. More than one only while events come in, each of which brings up to a hundred of them.
 const SLICES_AT_ONCE: u32 = 32;
@@ -45,7 +45,7 @@ impl Held<'_> {
     pub(crate) async fn work(&self, inbox: Vec<Stored>, came: Came) -> Result<Verdict, Failure> {
         let definition = match self.deps.definitions.of(self.record).await? {
             Ok(definition) => definition,
-            Err(code) => return self.finish(&Ending::failed(code, None)).await,
+            Err(code) => return self.finish(&Ending::failed(code)).await,
         };
         let state = match self.record.position.as_deref() {
             Some(position) => {
@@ -56,7 +56,7 @@ impl Held<'_> {
             }
             None => match self.begin(&definition).await? {
                 Ok(begin) => definition.begin(begin),
-                Err(code) => return self.finish(&Ending::failed(code, None)).await,
+                Err(code) => return self.finish(&Ending::failed(code)).await,
             },
         };
         // Whoever stored this state may not have come to doing what it calls for. Nobody wakes a run for nothing.
@@ -70,19 +70,17 @@ impl Held<'_> {
 
     /// What the run begins with, or the code with which it ends.
     async fn begin(&self, definition: &Definition) -> Result<Result<Begin, ErrorCode>, Failure> {
-        let catalog = &self.deps.catalog;
-        let snapshot =
-            catalog.get(&self.record.workspace).await.transient("loading the catalog")?;
-        let agent = snapshot.as_deref().and_then(|snapshot| snapshot.agent(&self.record.target));
-        if agent.is_some_and(|agent| !agent.is_active()) {
-            return Ok(Err(ErrorCode::AgentInactive));
+        let snapshot = rights::declared(self.deps, self.record).await?;
+        let snapshot = snapshot.as_deref();
+        if let Some(Err(code)) = snapshot.map(|declared| rights::may_go_on(declared, self.record)) {
+            return Ok(Err(code));
         }
-        let user = self.record.user.as_ref();
-        if user.is_some_and(|user| !definition.blueprint().spec.users.covers(user)) {
-            return Ok(Err(ErrorCode::AgentAccessDenied));
-        }
-        match begin::begin(&self.deps.tools, definition, self.record, now_ms()).await {
-            Ok(begin) => Ok(Ok(begin)),
+        let begun = begin::begin(&self.deps.tools, definition, self.record, now_ms());
+        match begun.await {
+            Ok(begin) => {
+                let denied = rights::denied(snapshot, self.record, definition, &begin.found);
+                Ok(Ok(Begin { denied, ..begin }))
+            }
             Err(begin::Failed::Code(code)) => Ok(Err(code)),
             Err(begin::Failed::Passing) if self.last_attempt => {
                 Ok(Err(ErrorCode::ConfigLoadFailed))
@@ -182,7 +180,6 @@ impl Held<'_> {
                     let deliver = DeliverMessage { run_id, call_id, message, note, deadline };
                     effects::deliver(&deliver, lane, trace)
                 }
-                Effect::Charge { .. } => continue,
                 _ => return Err(Failure::transient("an effect that this runner does not know")),
             };
             self.deps.publish(effect.permanent("writing the message of a call")?).await?;

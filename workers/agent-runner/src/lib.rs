@@ -13,6 +13,7 @@ mod handler;
 mod held;
 mod metrics;
 mod models;
+mod rights;
 mod slice;
 mod tools;
 mod turn;

@@ -21,10 +21,9 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// An end without a text, by its code.
-    pub(crate) fn failed(code: ErrorCode, usage: Option<Usage>) -> Self {
-        let output = AgentOutput { usage: usage.map(told), ..AgentOutput::default() };
-        Self { state: state(code.outcome()), output: written(&output), error: Some(code) }
+    /// An end without a text, by its code. The ledger knows what was used.
+    pub(crate) fn failed(code: ErrorCode) -> Self {
+        Self { state: state(code.outcome()), output: None, error: Some(code) }
     }
 
     fn of(end: &AgentEnd) -> Self {
@@ -104,7 +103,7 @@ pub(crate) fn state_of(position: &str) -> Result<Result<State, Ending>, Newer> {
     match State::from_json(position) {
         Ok(state) => Ok(Ok(state)),
         Err(StateProblem::Newer(_)) => Err(Newer),
-        Err(StateProblem::Unreadable(_)) => Ok(Err(Ending::failed(ErrorCode::InternalError, None))),
+        Err(StateProblem::Unreadable(_)) => Ok(Err(Ending::failed(ErrorCode::InternalError))),
     }
 }
 
@@ -128,7 +127,7 @@ pub(crate) fn work(
         (_, Some(end)) => Step::End(Ending::of(end)),
         (Status::Waiting { wake_ms }, None) => save(state, Wake::At(wake_ms)),
         // The state machine may learn more before this worker does; such a run must not be lost in silence.
-        _ => Step::End(Ending::failed(ErrorCode::InternalError, Some(state.usage()))),
+        _ => Step::End(Ending::failed(ErrorCode::InternalError)),
     };
     Worked { step, effects, ignored }
 }
@@ -136,6 +135,6 @@ pub(crate) fn work(
 fn save(state: State, wake: Wake) -> Step {
     match state.to_json() {
         Ok(position) => Step::Save(Box::new(Save { state, position, wake })),
-        Err(_) => Step::End(Ending::failed(ErrorCode::InternalError, Some(state.usage()))),
+        Err(_) => Step::End(Ending::failed(ErrorCode::InternalError)),
     }
 }

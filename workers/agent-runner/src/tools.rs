@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::{Calls, Found, Live};
-use crate::events;
+use crate::{events, rights};
 
 pub(crate) use self::children::{call_of, ended};
 pub(crate) use self::executors::Tools;
@@ -67,6 +67,15 @@ pub(crate) async fn handle(
     };
     if asked.deadline_ms <= now_ms() {
         return Ok(Verdict::Drop("too_late"));
+    }
+    let snapshot = rights::declared(&calls.deps, &live.record).await?;
+    if let Some(Err(code)) = snapshot.as_deref().map(|it| rights::may_go_on(it, &live.record)) {
+        return tell(&calls, &live, &id, Event::Stop { code }).await;
+    }
+    if !rights::may_call(snapshot.as_deref(), &live.record, &live.definition, &asked.name) {
+        let (call_id, fault) = (tool.call_id.clone(), ToolFault::NotAllowed);
+        let event = Event::ToolFailed { call_id, fault, problems: Vec::new() };
+        return tell(&calls, &live, &id, event).await;
     }
     runfleet_faults::point("agent.before_tool");
     if let ToolKind::ProcessStart { .. } | ToolKind::Agent { .. } = asked.kind {

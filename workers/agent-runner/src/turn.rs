@@ -1,31 +1,40 @@
 //! Model calls: asks the model that a stored run waits for, once per message, and puts the answer into its inbox.
 //!
 //! The message says only which attempt of which question; the question is built from the stored run, and only while it is
-//! still asked. When a runner dies in the middle, the model is asked again, unless the answer is stored already.
+//! still asked. When a runner dies in the middle, the model is asked again, unless the answer is stored already. Two runners do not
+//! ask at once, and an answer is charged by the script that stores it.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runfleet_agent::{
-    Answer, AnswerCall, AnswerUsage, Effect, ErrorCode, Event, FailureKind, Message, ModelFailure,
-    ModelRequest, Stop,
+    Answer, AnswerCall, AnswerUsage, Doing, Effect, ErrorCode, Event, FailureKind, Message,
+    ModelFailure, ModelRequest, Stop,
 };
-use runfleet_broker::{Failure, HandlerResult, Inbound, Verdict};
+use runfleet_broker::{Classify, Failure, HandlerResult, Inbound, Verdict};
+use runfleet_catalog::Snapshot;
 use runfleet_contracts::AgentTurn;
+use runfleet_domain::MessageId;
 use runfleet_model as model;
 use runfleet_runtime::clock::now_ms;
+use runfleet_store::{Held, StoreError};
 use runfleet_worker::inbox::TurnInbox;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::calls::{Calls, Found, Live};
+use crate::calls::{Bill, Calls, Found, Live};
 use crate::models::{CALL_MAX, Models};
+use crate::rights;
 
 /// Less time than this is not worth a call.
 const LEFT_MIN: Duration = Duration::from_millis(50);
 
 /// Bound of one handler: the longest call, and reading and storing around it.
 pub(crate) const HANDLER_BOUND: Duration = CALL_MAX.saturating_add(Duration::from_secs(30));
+
+/// How long a runner is believed to be at a call of which nothing is heard. It says so again three times as often.
+const LEASE: Duration = Duration::from_secs(6);
 
 /// Takes one message and asks the model.
 pub(crate) async fn handle(
@@ -43,14 +52,59 @@ pub(crate) async fn handle(
         Found::Over(verdict) => return Ok(verdict),
     };
     let Some(request) = asked(&live, &turn) else { return Ok(Verdict::Duplicate) };
+    // A copy of the message may be in the hands of another runner.
+    if let Held::Busy { left } = hold(&calls, &turn, &id).await.transient("taking a call")? {
+        return Ok(Verdict::Snooze(left.max(LEFT_MIN)));
+    }
+    let Some(snapshot) = rights::declared(&calls.deps, &live.record).await? else {
+        return Err(Failure::transient("finding the catalog of a run"));
+    };
+    let may_ask = rights::may_ask(&calls.deps, &live.record, &live.definition, &snapshot).await?;
+    if let Err(code) = may_ask {
+        return calls.tell(&live.record, &id, Event::Stop { code }).await;
+    }
     runfleet_faults::point("agent.before_turn");
-    let event = match ask(&calls, &models, &live, &turn, &request, &flight.cancel).await {
+    let asking = ask(&calls, &models, &live, &turn, &request, &flight.cancel);
+    let asked = tokio::select! {
+        asked = asking => asked,
+        never = keep(&calls, &turn, &id) => match never {},
+    };
+    let event = match asked {
         Asked::Event(event) => event,
         Asked::Ended => return Ok(Verdict::Drop("run_ended")),
         Asked::TooLate => return Ok(Verdict::Drop("too_late")),
     };
     runfleet_faults::point("agent.answered");
-    calls.tell(&live.record, &id, event).await
+    let Event::ModelAnswered { answer, .. } = &event else {
+        return calls.tell(&live.record, &id, event).await;
+    };
+    let bill = bill(&live, &snapshot, answer.usage);
+    calls.tell_answer(&live.record, &id, event, bill).await
+}
+
+async fn hold(calls: &Calls, turn: &AgentTurn, id: &MessageId) -> Result<Held, StoreError> {
+    calls.store().hold_call(turn.run_id, id, &calls.holder, LEASE).await
+}
+
+/// Says again and again that the call is being made. Should that be lost, another runner may ask as well; the first answer counts.
+async fn keep(calls: &Calls, turn: &AgentTurn, id: &MessageId) -> Infallible {
+    loop {
+        tokio::time::sleep(LEASE / 3).await;
+        if let Err(error) = hold(calls, turn, id).await {
+            tracing::debug!(%error, run = %turn.run_id, "a call could not be kept");
+        }
+    }
+}
+
+/// What an answer is charged with, by the price list that was in force when the model was asked.
+fn bill(live: &Live, snapshot: &Snapshot, usage: AnswerUsage) -> Bill {
+    let AnswerUsage { input_tokens, output_tokens, cached_tokens } = usage;
+    let tokens = model::Usage { input_tokens, output_tokens, cached_tokens };
+    let billing = snapshot.workspace.billing.as_ref();
+    let name = &live.definition.blueprint().model;
+    let cost = billing.and_then(|billing| model::cost(&billing.prices, name, &tokens));
+    let judges = matches!(live.state.view().doing, Doing::Asking { what: "judgement", .. });
+    Bill { cost: cost.unwrap_or(0), input_tokens, output_tokens, counts: !judges }
 }
 
 /// What the run asks in this attempt, if it still does.
@@ -144,6 +198,7 @@ fn question(
             .collect(),
         response_schema: request.response_schema.clone(),
         temperature: request.parameters.temperature_thousandths.map(|n| f64::from(n) / 1_000.0),
+        top_p: request.parameters.top_p_thousandths.map(|n| f64::from(n) / 1_000.0),
         max_tokens: request.parameters.max_tokens,
         within,
         turn: turn.turn,

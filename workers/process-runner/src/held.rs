@@ -71,7 +71,7 @@ impl Held<'_> {
         mut unsure: bool,
     ) -> Result<Verdict, Failure> {
         for _ in 0..SLICES_AT_ONCE {
-            let (events, consumed) = events::read(&inbox);
+            let (events, consumed) = events::read(self.record.id, &inbox);
             let worked = self.deps.evaluate(definition, state, events).await?;
             self.deps.count_ignored(worked.ignored);
             runfleet_faults::point("process.before_commit");

@@ -2,6 +2,7 @@
 //! Takes the answers of hosts (`host.answer.v1`) into the inboxes of runs, and makes the HTTP calls of tasks
 //! (`process.call.v1`).
 
+mod agents;
 mod answers;
 mod call;
 mod definitions;

@@ -9,7 +9,7 @@ use runfleet_broker::{Classify, Failure};
 use runfleet_catalog::Snapshot;
 use runfleet_contracts::RunEvent;
 use runfleet_domain::{MessageId, Name, RunId, RunKind, RunState};
-use runfleet_flow::{Ask, Effect};
+use runfleet_flow::{AGENT_WORK, Ask, Effect};
 use runfleet_store::{
     BroadcastSignal, ChildStarted, PublishMessage, Published, RunRecord, SIGNAL_RUNS_AT_ONCE_MAX,
     StartChild, Woken,
@@ -76,6 +76,9 @@ impl Performer<'_> {
         if ask.expires_ms <= self.now_ms {
             return Ok(());
         }
+        if ask.work == AGENT_WORK {
+            return self.ask_agent(&ask).await;
+        }
         self.deps.answers.ask(self.record, &ask).await
     }
 
@@ -129,19 +132,20 @@ impl Performer<'_> {
     }
 
     /// Wakes a run that was called.
-    async fn begin(&self, run: RunId) -> Result<(), Failure> {
+    pub(crate) async fn begin(&self, run: RunId) -> Result<(), Failure> {
         let trace = self.record.traceparent.as_deref();
         let begin = effects::begin(run, None, self.record.lane, trace);
         self.deps.publish(begin.permanent("writing a wake-up")?).await
     }
 
-    fn child<'c>(&'c self, task: u64, target: &'c Name, version: u32) -> StartChild<'c> {
+    pub(crate) fn child<'c>(&'c self, task: u64, target: &'c Name, version: u32) -> StartChild<'c> {
         let record = self.record;
         StartChild {
             parent: record.id,
             instance: task,
             attempt: 1,
             fence: None,
+            detached: false,
             kind: RunKind::Process,
             workspace: &record.workspace,
             project: &record.project,

@@ -7,9 +7,9 @@ use std::time::Instant;
 use runfleet_broker::{Classify, Failure};
 use runfleet_catalog::Snapshot;
 use runfleet_contracts::ErrorBody;
-use runfleet_domain::admission::{self, Facts, Plan, Refusal, Rules, Wish};
+use runfleet_domain::admission::{self, CreditsUsed, Facts, Plan, Refusal, Rules, Wish};
 use runfleet_domain::limits::StartLimits;
-use runfleet_domain::{MessageId, Source};
+use runfleet_domain::{MessageId, Name, RunKind, Source};
 use runfleet_identity::Verified;
 use runfleet_store::FindStart;
 use serde_json::{Map, Value};
@@ -44,10 +44,10 @@ struct Seen {
 
 impl Look<'_> {
     /// Decides by a snapshot, as far as that can be done without asking anybody.
-    fn see(&self, services: &FactServices, snapshot: &Snapshot) -> Seen {
+    fn see(&self, services: &FactServices, snapshot: &Snapshot, used: CreditsUsed) -> Seen {
         let wish = self.asked.wish();
         let rules = self.rules(snapshot, &wish);
-        let known = snapshot.facts(self.asks.claims.user.as_ref(), &wish);
+        let known = snapshot.facts(self.asks.claims.user.as_ref(), &wish, used);
         let [best, worst] = services.bounds(known);
         let told = self.by(&wish, &rules, &best);
         let open = best != worst && self.by(&wish, &rules, &worst) != told;
@@ -106,11 +106,13 @@ pub(crate) async fn decide(
     };
     let mut snapshot =
         or_nothing(deps.catalog.get(workspace).await.transient("loading the catalog")?);
-    let mut seen = look.see(&deps.facts, &snapshot);
+    let mut used = credits_used(deps, asked, workspace, &snapshot).await?;
+    let mut seen = look.see(&deps.facts, &snapshot, used);
     if seen.best.as_ref().err().is_some_and(from_the_catalog) {
         let fresh = deps.catalog.refresh(workspace).await.transient("loading the catalog")?;
         snapshot = or_nothing(fresh);
-        seen = look.see(&deps.facts, &snapshot);
+        used = credits_used(deps, asked, workspace, &snapshot).await?;
+        seen = look.see(&deps.facts, &snapshot, used);
     }
     let limits = look.limits(&snapshot);
     if !seen.open {
@@ -129,9 +131,24 @@ pub(crate) async fn decide(
         wish: &wish,
         model: snapshot.agent(wish.target).map(|agent| agent.model.as_str()),
     };
-    let facts = deps.facts.ask(&about, snapshot.facts(user, &wish), until).await?;
+    let facts = deps.facts.ask(&about, snapshot.facts(user, &wish, used), until).await?;
     let plan = look.by(&wish, &look.rules(&snapshot, &wish), &facts);
     Ok(Decision { plan: plan.map_err(|refusal| told(refusal, asked)), limits })
+}
+
+/// What the ledger says was charged, where that can refuse a start and no service knows about money.
+async fn credits_used(
+    deps: &Deps,
+    asked: &Asked,
+    workspace: &Name,
+    snapshot: &Snapshot,
+) -> Result<CreditsUsed, Failure> {
+    let agent = asked.target();
+    let limited = asked.kind() == RunKind::Agent && snapshot.limits_credits(agent);
+    if !limited || deps.facts.knows_billing() {
+        return Ok(CreditsUsed::default());
+    }
+    deps.store.credits_used(workspace, agent).await.transient("asking what was charged")
 }
 
 /// Whether the ledger has an answer already, so that nobody need be asked: a run of this message or key, or a limit that is met.

@@ -92,6 +92,11 @@ impl FactServices {
         })
     }
 
+    /// Whether a service says what a workspace has paid for.
+    pub(crate) fn knows_billing(&self) -> bool {
+        self.billing.is_some()
+    }
+
     /// The best and the worst that can be found out, where the catalog says `known`. The same twice without services.
     pub(crate) fn bounds(&self, known: Facts) -> [Facts; 2] {
         [Facts::GOOD, BAD].map(|extreme| Facts {

@@ -9,7 +9,7 @@ use crate::limits::{REPAIRS_MAX, TEXT_BYTES_MAX};
 use crate::request::judgement_schema;
 use crate::result;
 use crate::schema::Problem;
-use crate::state::{Charge, Exchange, Purpose, Step};
+use crate::state::{Exchange, Purpose, Step};
 use crate::text::clean;
 
 /// What the model is told when no further turn is granted.
@@ -27,7 +27,7 @@ impl Run<'_> {
             }
             _ => return false,
         };
-        self.account(turn, attempt, &answer, purpose);
+        self.account(&answer, purpose);
         if answer.stop == Stop::Filtered {
             self.end(Some(ErrorCode::LlmResponseFailed));
             return true;
@@ -53,7 +53,7 @@ impl Run<'_> {
         true
     }
 
-    fn account(&mut self, turn: u32, attempt: u32, answer: &Answer, purpose: Purpose) {
+    fn account(&mut self, answer: &Answer, purpose: Purpose) {
         let usage = &mut self.state.usage;
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut usage.input_tokens, answer.usage.input_tokens);
@@ -62,7 +62,6 @@ impl Run<'_> {
         if matches!(purpose, Purpose::Turn | Purpose::Summary) {
             usage.iterations = usage.iterations.saturating_add(1);
         }
-        self.charges.push(Charge { turn, attempt, usage: answer.usage });
     }
 
     fn empty(&mut self, stop: Stop) {

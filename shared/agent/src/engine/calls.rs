@@ -110,7 +110,7 @@ impl Run<'_> {
     fn take(&mut self, name: &str, written: &str, place: usize, over: &mut bool) -> Taken {
         let tool = offer::tool(self.definition, &self.state, name)
             .filter(|_| offer::is_visible(self.definition, &self.state, name));
-        let Some(tool) = tool else { return told("", "is not a tool that can be used") };
+        let Some(tool) = tool else { return told("", ToolFault::NotAllowed.message()) };
         let arguments = match self.check(name, &tool, written) {
             Ok(arguments) => arguments,
             Err(problems) => return Taken::Told(failure(&problems)),

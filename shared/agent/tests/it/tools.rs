@@ -34,7 +34,7 @@ fn what_is_wrong_with_a_call_is_told_and_the_run_goes_on() {
     run.step(vec![failed("call_1_4", problems), failed("call_1_5", Vec::new())]);
     let told = run.told();
     for (id, expected) in [
-        ("call_1_1", "is not a tool that can be used"),
+        ("call_1_1", "Tool unavailable."),
         ("call_1_2", "is not valid JSON"),
         ("call_1_3", r#""path":"/n","message":"must be of type integer""#),
         ("call_1_4", r#""path":"/n","message":"is not a good number""#),
@@ -146,7 +146,7 @@ fn a_tool_of_a_skill_is_hidden_until_the_skill_is_loaded() {
         |run: &Driven| run.request().tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&run), ["free", "getSkill"]);
     run.answer(calls(&[("t", "{}"), ("getSkill", r#"{"skillName":"other"}"#)]));
-    assert!(run.told()["call_1_1"].0.contains("is not a tool"));
+    assert!(run.told()["call_1_1"].0.contains("Tool unavailable."));
     assert!(run.told()["call_1_2"].1);
     run.answer(calls(&[("getSkill", r#"{"skillName":"deals"}"#)]));
     assert!(

@@ -131,11 +131,14 @@ fn prices(at: &At<'_>) -> Option<BTreeMap<String, Price>> {
         let name = at.as_ref().and_then(model);
         let mut price = |name: &str| fields.required(name).and_then(|at| at.integer(CREDITS));
         let (input, output) = (price("inputPerMillion"), price("outputPerMillion"));
+        let cached = fields.or("cachedPerMillion", None, |at| at.integer(CREDITS).map(Some));
         fields.finish();
-        let (Some(at), Some(name), Some(input), Some(output)) = (at, name, input, output) else {
+        let (Some(at), Some(name), Some(input_per_million), Some(output_per_million), Some(cached)) =
+            (at, name, input, output, cached)
+        else {
             continue;
         };
-        let price = Price { input_per_million: input, output_per_million: output };
+        let price = Price { input_per_million, output_per_million, cached_per_million: cached };
         if prices.insert(name, price).is_some() {
             at.mistake("names a model that is listed above");
         }

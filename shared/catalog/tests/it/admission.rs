@@ -2,7 +2,7 @@
 
 use runfleet_catalog::Snapshot;
 use runfleet_domain::Name;
-use runfleet_domain::admission::{AgentWish, Facts, Wish};
+use runfleet_domain::admission::{AgentWish, CreditsUsed, Facts, Wish};
 use runfleet_domain::limits::StartLimits;
 use serde_json::json;
 
@@ -110,7 +110,8 @@ fn rights_and_seats_are_those_of_each_person() {
         let (user, target, recipient) = (name(user), name(target), name(recipient));
         let agent =
             agent.then(|| AgentWish { recipient: Some(&recipient), ..AgentWish::default() });
-        snapshot.facts(Some(&user), &Wish { target: &target, job: None, agent })
+        let wish = Wish { target: &target, job: None, agent };
+        snapshot.facts(Some(&user), &wish, CreditsUsed::default())
     };
     assert_eq!(facts("ada", "coach", true, "ada"), Facts::GOOD);
     let ben = facts("ben", "coach", true, "ben");
@@ -126,7 +127,9 @@ fn rights_and_seats_are_those_of_each_person() {
 /// CG-160
 #[test]
 fn billing_says_what_a_workspace_has_paid_for_and_no_billing_limits_nothing() {
-    let billing = |workspace: &str, agent: &str| snapshot(workspace).billing_facts(&name(agent));
+    let billing = |workspace: &str, agent: &str| {
+        snapshot(workspace).billing_facts(&name(agent), CreditsUsed::default())
+    };
     assert_eq!(billing("{}", "free"), Facts::GOOD.billing);
     let paid =
         "{billing: {credits: 9, prices: [{model: m/1, inputPerMillion: 1, outputPerMillion: 2}]}}";
@@ -136,6 +139,25 @@ fn billing_says_what_a_workspace_has_paid_for_and_no_billing_limits_nothing() {
     let empty = billing("{billing: {subscription: false, credits: 0}}", "coach");
     assert!(!empty.subscription && !empty.credits && !empty.model_priced);
     assert!(billing("{billing: {credits: unlimited}}", "coach").credits);
+}
+
+/// CG-160, CG-161
+#[test]
+fn credits_are_left_until_as_many_were_charged_as_were_given() {
+    let paid = "{billing: {credits: 9, prices: [{model: m/1, inputPerMillion: 1, \
+        outputPerMillion: 2, cachedPerMillion: 0}]}}";
+    let snapshot_of = snapshot(paid);
+    let left = |workspace: u64, agent: u64| {
+        let facts = snapshot_of.billing_facts(&name("coach"), CreditsUsed { workspace, agent });
+        (facts.credits, facts.agent_credits)
+    };
+    assert_eq!(left(8_999_999, 4_999_999), (true, true));
+    assert_eq!(left(9_000_000, 4_999_999), (false, true));
+    assert_eq!(left(8_999_999, 5_000_000), (true, false));
+    assert!(snapshot_of.limits_credits(&name("coach")));
+    // Without billing an agent's own limit has no meaning, and nobody need be asked.
+    assert!(!snapshot("{}").limits_credits(&name("coach")));
+    assert!(!snapshot("{billing: {credits: unlimited}}").limits_credits(&name("nobody")));
 }
 
 /// CG-074

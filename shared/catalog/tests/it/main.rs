@@ -14,6 +14,8 @@ mod example;
 mod merge;
 #[cfg(test)]
 mod refused;
+#[cfg(test)]
+mod rights;
 mod sinks;
 #[cfg(test)]
 mod snapshot;

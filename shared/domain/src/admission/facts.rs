@@ -53,6 +53,20 @@ pub struct RecipientFacts {
     pub ai_seat: bool,
 }
 
+/// What has been charged so far, in millionths of a credit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CreditsUsed {
+    /// To the workspace, by all its agents.
+    pub workspace: u64,
+    /// To the agent.
+    pub agent: u64,
+}
+
+impl CreditsUsed {
+    /// Millionths in one credit.
+    pub const PER_CREDIT: u64 = 1_000_000;
+}
+
 impl Facts {
     /// Facts under which nothing is refused: to find out, before anybody is asked, whether a start is refused anyway.
     pub const GOOD: Self = Self {

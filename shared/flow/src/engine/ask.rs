@@ -14,6 +14,9 @@ use crate::state::{Asked, AskedNow, Awaited, Sent, Stage, State};
 /// `body`.
 pub const HTTP_WORK: [&str; 2] = ["http", "io.camunda:http-json:1"];
 
+/// The task type that means a run of an agent: the caller of the engine starts it and answers with `text`, `result` and `usage`.
+pub const AGENT_WORK: &str = "runfleet:agent";
+
 /// Failure of an attempt that was not answered in time.
 const TASK_TIMEOUT: &str = "TASK_TIMEOUT";
 
@@ -47,8 +50,10 @@ impl Run<'_> {
 
     /// Asks for the next time.
     fn ask(&mut self, id: u64, node: &Node, task: &Task) -> Result<(), Failure> {
-        let expires_ms = self.now_ms.saturating_add(task.timeout_ms);
+        let now_ms = self.now_ms;
         let Stage::Asked(asked) = &mut self.instance(id)?.stage else { return Err(mismatch()) };
+        let grace_ms = if asked.work == AGENT_WORK { limits::AGENT_GRACE_MS } else { 0 };
+        let expires_ms = now_ms.saturating_add(task.timeout_ms).saturating_add(grace_ms);
         asked.attempt += 1;
         asked.now = AskedNow::Out { expires_ms };
         self.forget_own_times(id);
@@ -121,12 +126,12 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Whether an answer is merged when nothing says what to do with it: that of an HTTP request is not, unless output
-    /// mappings look at it.
+    /// Whether an answer is merged when nothing says what to do with it: that of an HTTP request or an agent is not, unless
+    /// output mappings look at it.
     fn merges(&self, id: u64, node: &Node) -> bool {
-        let http = matches!(self.state.instances.get(&id).map(|instance| &instance.stage),
-            Some(Stage::Asked(asked)) if HTTP_WORK.contains(&asked.work.as_str()));
-        !http || !node.outputs.is_empty()
+        let named = matches!(self.state.instances.get(&id).map(|instance| &instance.stage),
+            Some(Stage::Asked(asked)) if asked.work == AGENT_WORK || HTTP_WORK.contains(&asked.work.as_str()));
+        !named || !node.outputs.is_empty()
     }
 
     /// The error that the error expression of a task finds.
@@ -186,6 +191,13 @@ impl Run<'_> {
         let error = json!({ "code": code });
         if let Some((code, variables)) = self.error_in(id, node, task, &[("error", &error)])? {
             self.throw_from_task(id, &code, variables)?;
+            return Ok(true);
+        }
+        // Like a called process, an agent fails with a code that the drawing may catch.
+        let agent =
+            matches!(&self.instance(id)?.stage, Stage::Asked(asked) if asked.work == AGENT_WORK);
+        if agent && self.is_caught(id, &code) {
+            self.throw_from_task(id, &code, Map::new())?;
             return Ok(true);
         }
         if definition.on_failure == OnFailure::Fail {
@@ -260,6 +272,19 @@ impl Run<'_> {
             self.ask_again(*id)?;
         }
         Ok(!failed.is_empty())
+    }
+}
+
+impl Stage {
+    /// Whether a run was started for it whose end it waits for: of a called process or an agent.
+    pub(crate) fn has_child(&self) -> bool {
+        match self {
+            Self::Called { .. } => true,
+            Self::Asked(asked) => {
+                asked.work == AGENT_WORK && matches!(asked.now, AskedNow::Out { .. })
+            }
+            _ => false,
+        }
     }
 }
 

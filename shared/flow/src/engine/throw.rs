@@ -223,7 +223,7 @@ impl<'d> Run<'d> {
             match self.state.instances.get(&id).map(|instance| &instance.stage) {
                 None | Some(Stage::Ready | Stage::Joining(_)) => {}
                 Some(stage) => {
-                    let called = matches!(stage, Stage::Called { .. });
+                    let called = stage.has_child();
                     self.note(id, What::Canceled);
                     if called {
                         self.effects.push(Effect::CancelCall { task: id });

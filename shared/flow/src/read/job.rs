@@ -1,16 +1,23 @@
 //! Work for somebody else: a task definition with its headers, pauses and results.
 
 use roxmltree::Node;
+use serde_json::{Map, Value};
 
 use super::context::{Context, Place};
 use super::modeler::Extensions;
 use super::{own, timing, xml};
 use crate::definition::{Task, TaskResult, Text};
-use crate::engine::HTTP_WORK;
+use crate::engine::{AGENT_WORK, HTTP_WORK};
 use crate::limits;
 
 /// Attempts in all when a task does not say.
 const ATTEMPTS: &str = "3";
+/// The same of a task for an agent, which costs money each time.
+const AGENT_ATTEMPTS: &str = "1";
+/// What types begin with that mean something here.
+const RESERVED: &str = "runfleet:";
+/// Headers of a task for an agent, each of which may be an input mapping of that name instead.
+const AGENT_HEADERS: [&str; 3] = ["agentId", "instruction", "resultSchema"];
 /// Pauses between attempts when a task does not say.
 const BACK_OFF_MS: [u64; 3] = [5_000, 30_000, 120_000];
 /// Headers that say what the engine does with the answer.
@@ -33,20 +40,27 @@ pub(super) fn read(
     extensions.known(definition, &["type", "retries"], context.problems);
     let work = definition.attribute("type").unwrap_or_default();
     let work = context.text(id, "the type of the task", work, |work| {
+        if work.starts_with(RESERVED) && work != AGENT_WORK {
+            return Some(format!("is reserved; there is only `{AGENT_WORK}`"));
+        }
         (work.len() > limits::WORK_BYTES_MAX)
             .then(|| format!("is longer than {} bytes", limits::WORK_BYTES_MAX))
     });
+    let is_agent = matches!(&work, Some(Text::Given(work)) if work == AGENT_WORK);
+    let few = if is_agent { AGENT_ATTEMPTS } else { ATTEMPTS };
     let retries = definition.attribute("retries").filter(|text| !text.is_empty());
-    let attempts = context.text(id, "`retries`", retries.unwrap_or(ATTEMPTS), |text| {
-        match text.parse::<u32>() {
+    let attempts =
+        context.text(id, "`retries`", retries.unwrap_or(few), |text| match text.parse::<u32>() {
             Ok(1..=limits::ATTEMPTS_MAX) => None,
             _ => Some(format!("is 1 to {}", limits::ATTEMPTS_MAX)),
-        }
-    });
+        });
     let (headers, understood) = headers(id, extensions, context);
     let is_http = matches!(&work, Some(Text::Given(work)) if HTTP_WORK.contains(&work.as_str()));
     let (timeout, most) = if is_http {
         (limits::HTTP_TIMEOUT_SECONDS, limits::HTTP_TIMEOUT_SECONDS_MAX)
+    } else if is_agent {
+        agent_problems(id, &headers, extensions, context);
+        (limits::AGENT_TIMEOUT_SECONDS, limits::AGENT_TIMEOUT_SECONDS_MAX)
     } else {
         (limits::TASK_TIMEOUT_SECONDS, limits::TASK_TIMEOUT_SECONDS_MAX)
     };
@@ -61,6 +75,38 @@ pub(super) fn read(
         timeout_ms: settings.timeout_seconds.unwrap_or(timeout) * 1000,
         result,
     })
+}
+
+/// What is wrong with the headers of a task for an agent.
+fn agent_problems(
+    id: &str,
+    headers: &[(String, String)],
+    extensions: &Extensions<'_, '_>,
+    context: &mut Context<'_>,
+) {
+    let mapped = |name: &str| {
+        let mapping = extensions.get("ioMapping");
+        mapping.into_iter().flat_map(|mapping| mapping.children()).any(|entry| {
+            entry.is_element()
+                && xml::local(entry) == "input"
+                && entry.attribute("target").map(str::trim) == Some(name)
+        })
+    };
+    for (key, _) in headers.iter().filter(|(key, _)| !AGENT_HEADERS.contains(&key.as_str())) {
+        context.at(id, format!("the header `{key}` is not known in a task for an agent"));
+    }
+    for name in ["agentId", "instruction"] {
+        let given = headers.iter().any(|(key, value)| key == name && !value.trim().is_empty());
+        if !given && !mapped(name) {
+            let message = format!("the task for an agent has no `{name}` (a header or an input)");
+            context.at(id, message);
+        }
+    }
+    let schema = headers.iter().find(|(key, _)| key == "resultSchema").map(|(_, text)| text);
+    let is_object = |text: &String| serde_json::from_str::<Map<String, Value>>(text).is_ok();
+    if schema.is_some_and(|text| !is_object(text)) {
+        context.at(id, "the header `resultSchema` is no JSON object");
+    }
 }
 
 /// The headers that go to whoever carries it out, and the ones that the engine understands.

@@ -4,7 +4,7 @@ use roxmltree::Node;
 
 use super::Settings;
 use super::xml::{self, local};
-use crate::engine::HTTP_WORK;
+use crate::engine::{AGENT_WORK, HTTP_WORK};
 use crate::feel::{Names, variable_name_problem};
 
 /// Every variable that is declared or assigned in the process. The names are open when an answer without known names is
@@ -66,7 +66,7 @@ pub(super) fn is_answered(node: Node<'_, '_>) -> bool {
     }
 }
 
-/// Whether such an answer is merged into the variables around the element. That of an HTTP request is not.
+/// Whether such an answer is merged into the variables around the element. That of an HTTP request or an agent is not.
 fn is_merged(node: Node<'_, '_>) -> bool {
     let kept = xml::extensions(node, xml::ZEEBE).any(|extension| match local(extension) {
         "ioMapping" => {
@@ -77,9 +77,9 @@ fn is_merged(node: Node<'_, '_>) -> bool {
             all.and_then(xml::truth) == Some(false)
         }
         "taskDefinition" => {
-            let http =
-                extension.attribute("type").is_some_and(|work| HTTP_WORK.contains(&work.trim()));
-            http && header(node, "resultExpression").is_none()
+            let work = extension.attribute("type").map(str::trim).unwrap_or_default();
+            let named = work == AGENT_WORK || HTTP_WORK.contains(&work);
+            named && header(node, "resultExpression").is_none()
         }
         _ => false,
     });

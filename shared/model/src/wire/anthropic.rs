@@ -39,6 +39,7 @@ pub(super) fn body(request: &TurnRequest, manner: Manner) -> Value {
         put(&mut body, "tools", Some(tools.collect::<Vec<Value>>()));
     }
     put(&mut body, "temperature", request.temperature);
+    put(&mut body, "top_p", request.top_p);
     put(&mut body, "stream", manner.streaming.then_some(true));
     body
 }

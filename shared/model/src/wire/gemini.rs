@@ -30,6 +30,7 @@ pub(super) fn body(request: &TurnRequest) -> Value {
     }
     let mut settings = json!({});
     put(&mut settings, "temperature", request.temperature);
+    put(&mut settings, "topP", request.top_p);
     put(&mut settings, "maxOutputTokens", request.max_tokens);
     put(&mut settings, "responseMimeType", kept.map(|_| "application/json"));
     put(&mut settings, "responseJsonSchema", kept.cloned());

@@ -27,6 +27,7 @@ pub(super) fn body(request: &TurnRequest, manner: Manner) -> Value {
     put(&mut body, "format", request.response_schema.clone());
     let mut options = json!({});
     put(&mut options, "temperature", request.temperature);
+    put(&mut options, "top_p", request.top_p);
     put(&mut options, "num_predict", request.max_tokens);
     put(&mut body, "options", Some(options));
     body

@@ -36,6 +36,7 @@ pub(super) fn body(request: &TurnRequest, manner: Manner) -> Value {
         );
     }
     put(&mut body, "temperature", request.temperature);
+    put(&mut body, "top_p", request.top_p);
     // The original takes the old name no more for its newer models; others know only that one.
     let most = if manner.original { "max_completion_tokens" } else { "max_tokens" };
     put(&mut body, most, request.max_tokens);

@@ -40,6 +40,7 @@ fn conversation() -> TurnRequest {
         ],
         tools: vec![tool],
         temperature: Some(0.5),
+        top_p: Some(0.25),
         max_tokens: Some(9),
         within: Duration::from_secs(1),
         ..TurnRequest::default()
@@ -68,6 +69,7 @@ fn a_conversation_in_the_words_of_chat_completions() {
             "tools": [{"type": "function", "function":
                 {"name": "look", "description": "Looks.", "parameters": {"type": "object"}}}],
             "temperature": 0.5,
+            "top_p": 0.25,
             "max_tokens": 9,
             "stream": true,
             "stream_options": {"include_usage": true},
@@ -101,6 +103,7 @@ fn a_conversation_in_the_words_of_messages() {
             "system": "Be brief.",
             "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}],
             "temperature": 0.5,
+            "top_p": 0.25,
             "stream": true,
         })
     );
@@ -126,7 +129,7 @@ fn a_conversation_in_the_words_of_gemini_shows_signatures_again() {
             "systemInstruction": {"parts": [{"text": "Be brief."}]},
             "tools": [{"functionDeclarations": [
                 {"name": "look", "description": "Looks.", "parametersJsonSchema": {"type": "object"}}]}],
-            "generationConfig": {"temperature": 0.5, "maxOutputTokens": 9},
+            "generationConfig": {"temperature": 0.5, "topP": 0.25, "maxOutputTokens": 9},
         })
     );
     let mut request = conversation();
@@ -157,7 +160,7 @@ fn a_conversation_in_the_words_of_ollama() {
             "stream": true,
             "tools": [{"type": "function", "function":
                 {"name": "look", "description": "Looks.", "parameters": {"type": "object"}}}],
-            "options": {"temperature": 0.5, "num_predict": 9},
+            "options": {"temperature": 0.5, "top_p": 0.25, "num_predict": 9},
         })
     );
 }

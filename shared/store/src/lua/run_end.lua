@@ -1,7 +1,7 @@
 #!lua
 -- Ends a run. The first end wins; nothing of a run changes after it but what becomes of its outcome and its children. Needs
--- `inbox_add.lua`, `waits.lua`, `notes.lua`, `end_right.lua`, `end_parent.lua`, `chat.lua`, `chat_turns.lua`, `end_chat.lua`
--- and `end_life.lua` in front of it.
+-- `inbox_add.lua`, `waits.lua`, `notes.lua`, `end_right.lua`, `end_usage.lua`, `end_parent.lua`, `chat.lua`, `chat_turns.lua`,
+-- `end_chat.lua` and `end_life.lua` in front of it.
 --
 -- KEYS[1]  run      hash
 -- KEYS[2]  alarms   sorted set of the kind of the run     KEYS[3]  alarms of what is done
@@ -39,7 +39,7 @@ local waits = look_at_waits(run[11], ARGV[1], {})
 
 local history_to = 20 + ARGV[20]
 write_history(KEYS[7], 21, history_to, ARGV[18])
-local fields = { unpack(ARGV, history_to + 1) }
+local fields = with_usage({ unpack(ARGV, history_to + 1) }, ARGV[1], now)
 if parent then
   local alarms = string.sub(parent.id, 1, 2) == "AG" and KEYS[11] or KEYS[10]
   tell_parent(parent, ARGV[1], ARGV[5], fields, alarms, ARGV[14], { ARGV[15], ARGV[16], ARGV[17] })

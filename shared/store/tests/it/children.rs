@@ -26,6 +26,7 @@ pub(crate) fn call<'a>(
         instance,
         attempt: 1,
         fence: None,
+        detached: false,
         kind: RunKind::Process,
         workspace: &world.workspace,
         project: &world.project,

@@ -18,6 +18,7 @@ mod chat_turns;
 mod chat_world;
 mod children;
 mod clock;
+mod credits;
 mod family_model;
 mod faults;
 mod finishing;

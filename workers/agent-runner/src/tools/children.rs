@@ -33,10 +33,12 @@ struct Wanted {
     input: String,
     depth: u32,
     seconds: Option<u32>,
+    /// Whether the agent does not wait for its end.
+    detached: bool,
 }
 
-/// Starts what a tool stands for. An event when the run that asks is told at once; none when it waits for the end of what was
-/// started.
+/// Starts what a tool stands for; that the run may is known. An event when the run that asks is told at once; none when it waits
+/// for the end of what was started.
 pub(super) async fn start(
     deps: &Deps,
     live: &Live,
@@ -66,11 +68,13 @@ pub(super) async fn start(
     let own = wanted.seconds.map(|seconds| {
         runfleet_runtime::clock::now_ms().saturating_add(u64::from(seconds) * 1_000)
     });
+    let waits = !wanted.detached;
     let start = StartChild {
         parent: record.id,
         instance,
         attempt: 1,
         fence: None,
+        detached: wanted.detached,
         kind: wanted.kind,
         workspace: &record.workspace,
         project: &record.project,
@@ -86,7 +90,7 @@ pub(super) async fn start(
         instance_name: None,
         input: Some(&wanted.input),
         // What is started does not outlive the call that waits for it.
-        deadline_ms: [own, Some(tool.deadline)].into_iter().flatten().min(),
+        deadline_ms: [own, waits.then_some(tool.deadline)].into_iter().flatten().min(),
         traceparent: record.traceparent.as_deref(),
     };
     match deps.store.start_child(&start).await.transient("starting a run for a tool")? {
@@ -95,7 +99,8 @@ pub(super) async fn start(
             let of = Of { target: &wanted.target, ..Of::record(record) };
             facts::started(&deps.publisher, run, of);
             begin(deps, record, run).await?;
-            Ok(None)
+            let output = json!({"status": "success", "content": {"instanceId": run.to_string()}});
+            Ok((!waits).then_some(Event::ToolDone { call_id, output }))
         }
         ChildStarted::ParentEnded | ChildStarted::Lost => Ok(None),
         ChildStarted::Full => Err(Failure::transient("the run has too many open children")),
@@ -117,21 +122,9 @@ fn wanted(
         return Err(Refused("cannot be started: the automation budget is used up"));
     }
     match kind {
-        ToolKind::ProcessStart { wait: false, .. } => {
-            Err(Refused("cannot be started without being waited for"))
-        }
-        ToolKind::ProcessStart { process, .. } => {
+        ToolKind::ProcessStart { process, wait } => {
             let found = snapshot.process(process).filter(|process| process.is_active());
             let found = found.ok_or(Refused("is not there"))?;
-            let policy = snapshot.project(&record.project).map(|project| &project.policy);
-            let allowed = policy.and_then(|policy| policy.processes.as_ref());
-            if !allowed.is_some_and(|section| section.processes.picks(process)) {
-                return Err(Refused("may not be started by this project"));
-            }
-            let person = record.user.as_ref().and_then(|user| snapshot.person(user));
-            if person.is_some_and(|person| !person.may_start_processes.covers(process)) {
-                return Err(Refused("may not be started by this person"));
-            }
             found.check_input(arguments).map_err(|_| Refused("does not take this input"))?;
             Ok(Wanted {
                 kind: RunKind::Process,
@@ -140,6 +133,7 @@ fn wanted(
                 input: Value::Object(arguments.clone()).to_string(),
                 depth: record.depth,
                 seconds: found.summary.deadline_seconds,
+                detached: !wait,
             })
         }
         ToolKind::Agent { agent } => sub_agent(snapshot, record, agent, arguments),
@@ -158,13 +152,6 @@ fn sub_agent(
     let project = snapshot.project(&record.project).ok_or(Refused("is not there"))?;
     if record.depth >= project.limits.agent_depth {
         return Err(Refused("cannot be started: agents are nested too deeply"));
-    }
-    let person = record.user.as_ref().and_then(|user| snapshot.person(user).map(|it| (user, it)));
-    let allowed = person.is_none_or(|(user, person)| {
-        person.may_use_agents.covers(agent) && found.spec.users.covers(user)
-    });
-    if !allowed {
-        return Err(Refused("may not be used by this person"));
     }
     let own: Option<AgentInput> =
         record.input.as_deref().and_then(|input| serde_json::from_str(input).ok());
@@ -186,6 +173,7 @@ fn sub_agent(
         seconds: Some(input.timeout_seconds),
         input: serde_json::to_string(&input).map_err(|_| Refused("does not take this input"))?,
         depth: record.depth + 1,
+        detached: false,
     })
 }
 

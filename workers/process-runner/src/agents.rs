@@ -1,0 +1,161 @@
+//! Tasks that agents carry out: each attempt is a run of its own, which the Process starts, waits for, and ends when it wants it
+//! no more.
+//!
+//! The id of the run is made of the attempt, so asking twice is asking once. Its end comes into the inbox by the script that ends
+//! it; here it becomes the answer to the attempt.
+
+use runfleet_broker::{Classify, Failure};
+use runfleet_catalog::{Acting, Snapshot};
+use runfleet_contracts::AskId;
+use runfleet_contracts::agent_run::AgentOutput;
+use runfleet_contracts::agents::{AgentInput, AgentStart};
+use runfleet_domain::admission::RunAs;
+use runfleet_domain::{Name, RunId, RunKind, RunState};
+use runfleet_flow::limits::AGENT_GRACE_MS;
+use runfleet_flow::{Ask, Event};
+use runfleet_store::{ChildStarted, RunRecord, StartChild, attempt_of};
+use serde_json::value::to_raw_value;
+use serde_json::{Map, Value, json};
+
+use crate::call::answer::failed;
+use crate::perform::Performer;
+
+/// What an agent gets by its name: a header counts before a variable.
+const GIVEN: [&str; 5] = ["agentId", "instruction", "variables", "records", "resultSchema"];
+
+/// Codes of a failed run after which another attempt makes sense.
+const PASSING: [&str; 5] =
+    ["LLM_HTTP_ERROR", "LLM_NETWORK", "SERVER_RESTARTED", "INTERNAL_ERROR", "TIMEOUT"];
+
+/// The run that an attempt wants.
+#[derive(Debug)]
+struct Wanted {
+    agent: Name,
+    version: u32,
+    input: AgentInput,
+}
+
+impl Performer<'_> {
+    /// Starts the run of an agent for an attempt, or tells the Process why there is none.
+    pub(crate) async fn ask_agent(&self, ask: &Ask) -> Result<(), Failure> {
+        let record = self.record;
+        let catalog = &self.deps.catalog;
+        let snapshot = catalog.get(&record.workspace).await.transient("loading the catalog")?;
+        let wanted = snapshot.as_deref().ok_or("AGENT_NOT_FOUND");
+        let deadline_ms = ask.expires_ms.saturating_sub(AGENT_GRACE_MS);
+        let deadline_ms = record.deadline_ms.map_or(deadline_ms, |own| own.min(deadline_ms));
+        let seconds = deadline_ms.saturating_sub(self.now_ms) / 1_000;
+        let wanted = wanted.and_then(|snapshot| wanted_by(snapshot, record, ask, seconds));
+        let wanted = match wanted {
+            Ok(wanted) => wanted,
+            Err(code) => return self.refuse_agent(ask, code).await,
+        };
+        let Ok(input) = serde_json::to_string(&wanted.input) else {
+            return self.refuse_agent(ask, "INPUT_INVALID").await;
+        };
+        let start = StartChild {
+            fence: Some(self.fence),
+            input: Some(&input),
+            deadline_ms: Some(deadline_ms),
+            hops: record.hops.saturating_sub(1),
+            depth: record.depth.saturating_add(1),
+            ..self.agent_run(ask, &wanted.agent, wanted.version)
+        };
+        match self.deps.store.start_child(&start).await.transient("starting a run of an agent")? {
+            ChildStarted::Started { run, .. } => {
+                runfleet_faults::point("process.child_started");
+                self.begin(run).await
+            }
+            ChildStarted::ParentEnded => Ok(()),
+            // Somebody has taken up the run since it was given back, and may not know of this attempt.
+            ChildStarted::Lost => Err(Failure::transient("starting a run of an agent")),
+            ChildStarted::Full => Err(Failure::transient("the run has too many open children")),
+        }
+    }
+
+    fn agent_run<'c>(&'c self, ask: &Ask, agent: &'c Name, version: u32) -> StartChild<'c> {
+        let (kind, attempt) = (RunKind::Agent, ask.attempt);
+        StartChild { kind, attempt, ..self.child(ask.task, agent, version) }
+    }
+
+    /// An attempt that comes to nothing, unless its run was started when that was still possible.
+    async fn refuse_agent(&self, ask: &Ask, code: &str) -> Result<(), Failure> {
+        let record = self.record;
+        let run = self.agent_run(ask, &record.target, 0).run_id();
+        let made = self.deps.store.load_run(run).await.transient("looking for a started run")?;
+        if made.is_some() {
+            return self.begin(run).await;
+        }
+        let id = AskId { run_id: record.id, instance: ask.task, attempt: ask.attempt };
+        let (event, trace) = (failed(id, code, false), record.traceparent.as_deref());
+        self.deps.answers.tell(id, &event, record.lane, trace).await.map(drop)
+    }
+}
+
+/// What an attempt wants, or the code with which it has failed.
+fn wanted_by(
+    snapshot: &Snapshot,
+    record: &RunRecord,
+    ask: &Ask,
+    seconds: u64,
+) -> Result<Wanted, &'static str> {
+    let mut payload = Map::new();
+    for name in GIVEN {
+        let header = ask.headers.iter().find(|(key, _)| key == name).map(|(_, text)| text);
+        let value = match (name, header) {
+            ("resultSchema", Some(text)) => serde_json::from_str(text).ok(),
+            (_, Some(text)) => Some(Value::from(text.as_str())),
+            (_, None) => ask.variables.get(name).filter(|value| !value.is_null()).cloned(),
+        };
+        payload.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    let payload = to_raw_value(&payload).map_err(|_| "INPUT_INVALID")?;
+    let start = AgentStart::parse(&payload).map_err(|_| "INPUT_INVALID")?;
+    if record.hops == 0 {
+        return Err("MAX_HOP_EXCEEDED");
+    }
+    let agent = snapshot.agent(&start.agent).filter(|agent| agent.is_active());
+    let agent = agent.ok_or("AGENT_NOT_FOUND")?;
+    let project = snapshot.project(&record.project).ok_or("AGENT_ACCESS_DENIED")?;
+    if record.depth >= project.limits.agent_depth {
+        return Err("AGENT_DEPTH_EXCEEDED");
+    }
+    let by = Acting { project: &record.project, user: record.user.as_ref() };
+    if !snapshot.may_start_agent(by, &start.agent) {
+        return Err("AGENT_ACCESS_DENIED");
+    }
+    let run_as = if record.user.is_some() { RunAs::Caller } else { RunAs::Agent };
+    let timeout_seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+    let input = AgentInput { run_as, timeout_seconds, ..start.input };
+    Ok(Wanted { version: agent.version, agent: start.agent, input })
+}
+
+/// What the end of a run of an agent means to the Process that has started it. None when no attempt of the instance has made that
+/// run.
+pub(crate) fn ended(
+    process: RunId,
+    task: u64,
+    run: RunId,
+    state: &str,
+    output: Option<Map<String, Value>>,
+    code: Option<String>,
+) -> Option<Event> {
+    let attempt = attempt_of(process, task, run)?;
+    let fault = |code: String, retry| {
+        let after_ms = None;
+        Event::TaskFailed { task, attempt, code, retry, after_ms }
+    };
+    if state != RunState::Completed.as_str() {
+        let code = code.unwrap_or_else(|| state.to_owned());
+        let retry = PASSING.contains(&code.as_str());
+        return Some(fault(code, retry));
+    }
+    let Some(output) = output else {
+        return Some(fault("TASK_ANSWER_TOO_LARGE".to_owned(), false));
+    };
+    let output = Value::Object(output).to_string();
+    let AgentOutput { text, result, usage } = AgentOutput::read(Some(&output));
+    let result = result.and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
+    let answer = json!({"text": text, "result": result, "usage": usage});
+    Some(Event::TaskDone { task, attempt, answer })
+}
