@@ -39,8 +39,13 @@ pub(crate) fn shrink(state: &mut State, max: usize) {
     }
 }
 
-/// Makes the exchanges about half as long. Whether anything became shorter.
+/// Makes what was said before the run, or else the exchanges, about half as long. Whether anything became shorter.
 pub(crate) fn halve(state: &mut State) -> bool {
+    if !state.earlier.is_empty() {
+        let half = state.earlier.len().div_ceil(2);
+        state.earlier.drain(..half);
+        return true;
+    }
     let before: usize = state.exchanges.iter().map(json_bytes).sum();
     shrink(state, before / 2);
     state.exchanges.iter().map(json_bytes).sum::<usize>() < before

@@ -10,10 +10,12 @@ use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
 use crate::engine;
-use crate::limits::{FOUND_BYTES_MAX, FOUND_MAX, PROMPT_BYTES_MAX, RECORDS_BYTES_MAX};
+use crate::limits::{
+    EARLIER_BYTES_MAX, FOUND_BYTES_MAX, FOUND_MAX, PROMPT_BYTES_MAX, RECORDS_BYTES_MAX,
+};
 use crate::offer;
 use crate::schema;
-use crate::state::{Approval, State};
+use crate::state::{Approval, Earlier, State};
 use crate::text::{clean, cut, json_bytes};
 
 /// Memory of one compiled pattern, in bytes.
@@ -57,6 +59,8 @@ pub enum DefinitionError {
 pub struct Begin {
     /// What the agent is to do.
     pub instruction: String,
+    /// What was said in the conversation that the run goes on with, oldest first. The newest of it within 48 KiB are kept.
+    pub earlier: Vec<Earlier>,
     /// Facts for the agent. Those for which the system prompt has no gap go into the first message.
     pub variables: Map<String, Value>,
     /// Records that the agent gets to see.
@@ -164,6 +168,7 @@ impl Definition {
             .filter(|(name, _)| !taken.contains(name.as_str()))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
+        state.earlier = earlier(begin.earlier);
         state.first = clean_whole(&begin.instruction);
         if !rest.is_empty() {
             let json = Value::Object(rest);
@@ -172,9 +177,8 @@ impl Definition {
         let given: Vec<String> =
             std::iter::once(begin.instruction).chain(begin.variables.values().map(plain)).collect();
         self.judge(&mut state, &given.join("\n"));
-        if state.end().is_none()
-            && json_bytes(&state.system) + json_bytes(&state.first) > PROMPT_BYTES_MAX
-        {
+        let prompt = json_bytes(&state.system) + json_bytes(&state.first);
+        if state.end().is_none() && prompt + json_bytes(&state.earlier) > PROMPT_BYTES_MAX {
             engine::end(&mut state, begin.now_ms, Some(ErrorCode::AgentConfigInvalid), None, None);
         }
         state
@@ -227,6 +231,26 @@ fn found(tools: Vec<FoundTool>, denied: &BTreeSet<String>) -> Vec<FoundTool> {
             fits
         })
         .collect()
+}
+
+/// The newest of what was said, within its bound.
+fn earlier(said: Vec<Earlier>) -> Vec<Earlier> {
+    let mut left = EARLIER_BYTES_MAX;
+    let newest = said.into_iter().rev().map(|said| Earlier {
+        text: clean(&said.text, EARLIER_BYTES_MAX / 4),
+        note: said.note.map(|note| clean_whole(&note)),
+        ..said
+    });
+    let mut kept: Vec<Earlier> = newest
+        .take_while(|said| {
+            let bytes = json_bytes(said);
+            let fits = bytes <= left;
+            left = left.saturating_sub(bytes);
+            fits
+        })
+        .collect();
+    kept.reverse();
+    kept
 }
 
 /// All records as one text, each within its share of the room.

@@ -249,6 +249,7 @@ impl Run<'_> {
                     self.tool_failed(&call_id, fault, &problems)
                 }
                 Event::Approval { call_id, decision } => self.decided(&call_id, decision),
+                Event::PassedOver => self.passed_over(),
                 Event::Cancelled { caller_gave_up } => {
                     let code = if caller_gave_up {
                         ErrorCode::CallerTimeout

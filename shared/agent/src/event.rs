@@ -63,6 +63,8 @@ pub enum Event {
         /// The decision.
         decision: Decision,
     },
+    /// The person who was to decide about calls has written something else instead.
+    PassedOver,
     /// The run is not wanted any more.
     Cancelled {
         /// Whether whoever waited for it gave up, and nobody cancelled it.
@@ -280,6 +282,7 @@ impl Event {
             }
             Self::ModelFailed { .. }
             | Self::ToolBegan { .. }
+            | Self::PassedOver
             | Self::Cancelled { .. }
             | Self::Stop { .. } => {}
         }

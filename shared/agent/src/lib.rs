@@ -31,5 +31,5 @@ pub use event::{
 };
 pub use request::{Message, MessageCall, ModelRequest, ToolOffer};
 pub use schema::Problem;
-pub use state::{Approval, End, State, StateProblem, Usage};
-pub use view::{CallDoing, CallView, Doing, RunView};
+pub use state::{Approval, Earlier, End, State, StateProblem, Usage};
+pub use view::{CallDoing, CallView, Doing, HeldCall, RunView};

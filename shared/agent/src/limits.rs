@@ -4,6 +4,8 @@
 pub const STATE_BYTES_MAX: usize = 240 * 1024;
 /// System prompt and first message together, in bytes of JSON.
 pub const PROMPT_BYTES_MAX: usize = 128 * 1024;
+/// What was said in a conversation before a run, in bytes of JSON; the oldest are left out.
+pub const EARLIER_BYTES_MAX: usize = 48 * 1024;
 /// All records together, in bytes of text. Each gets an equal share, and what one leaves is not given to others.
 pub const RECORDS_BYTES_MAX: usize = 48 * 1024;
 /// Tools that MCP servers have brought to one run, in bytes of JSON.

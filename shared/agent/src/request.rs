@@ -112,6 +112,12 @@ pub(crate) fn build(definition: &Definition, state: &State, ask: &Ask) -> ModelR
     };
     match ask.purpose {
         Purpose::Turn => {
+            let notes = notes(state);
+            if !notes.is_empty() {
+                let head = "Notes that you have made for yourself in this conversation; nobody else reads them:";
+                let system = format!("{}\n\n{head}{notes}", request.system);
+                system.trim().clone_into(&mut request.system);
+            }
             request.messages = messages(state);
             request.tools = offer::offers(definition, state);
             request.response_schema.clone_from(&state.result_schema);
@@ -155,9 +161,40 @@ fn messages(state: &State) -> Vec<Message> {
         let left_out = state.left_out;
         first = format!("{first}\n\n[{left_out} earlier turns are left out to save room.]");
     }
-    let mut messages = vec![Message::User { text: first }];
+    let mut messages = earlier(state);
+    say(&mut messages, false, &first);
     state.exchanges.iter().for_each(|exchange| tell(exchange, &mut messages));
     messages
+}
+
+/// What was said before, as a conversation that begins with somebody who is not the model.
+fn earlier(state: &State) -> Vec<Message> {
+    let mut messages = Vec::with_capacity(state.earlier.len());
+    if state.earlier.first().is_some_and(|said| said.agent) {
+        say(&mut messages, false, "[You wrote first.]");
+    }
+    for said in &state.earlier {
+        say(&mut messages, said.agent, &said.text);
+    }
+    messages
+}
+
+/// One more text. Providers want the two sides in turns, so what one of them says in a row is one message.
+fn say(messages: &mut Vec<Message>, agent: bool, more: &str) {
+    match messages.last_mut() {
+        Some(Message::User { text }) if !agent => *text = format!("{text}\n\n{more}"),
+        Some(Message::Assistant { text, .. }) if agent => *text = format!("{text}\n\n{more}"),
+        _ if agent => {
+            messages.push(Message::Assistant { text: more.to_owned(), calls: Vec::new() });
+        }
+        _ => messages.push(Message::User { text: more.to_owned() }),
+    }
+}
+
+/// What the agent has told itself beside its messages of the conversation.
+fn notes(state: &State) -> String {
+    let notes = state.earlier.iter().filter_map(|said| said.note.as_deref());
+    notes.flat_map(|note| ["\n- ", note]).collect()
 }
 
 fn tell(exchange: &Exchange, messages: &mut Vec<Message>) {

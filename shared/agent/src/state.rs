@@ -23,6 +23,9 @@ pub struct State {
     /// The system prompt, filled in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) system: String,
+    /// What was said in the conversation before, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) earlier: Vec<Earlier>,
     /// The first message.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) first: String,
@@ -71,6 +74,19 @@ pub struct State {
     pub(crate) ending: Option<ErrorCode>,
     #[serde(default)]
     pub(crate) usage: Usage,
+}
+
+/// What somebody has said in a conversation before a run that goes on with it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Earlier {
+    /// Whether the agent has said it; otherwise the person has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agent: bool,
+    /// What was said.
+    pub text: String,
+    /// What the agent has told itself with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// What happens to calls that need approval.
@@ -262,6 +278,7 @@ impl State {
             deadline_ms,
             approval: Approval::Deny,
             system: String::new(),
+            earlier: Vec::new(),
             first: String::new(),
             judged: String::new(),
             result_schema: None,

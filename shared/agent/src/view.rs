@@ -1,6 +1,7 @@
 //! What a stored state says, for whoever looks at a run from outside. No text of the conversation is in it.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::state::{Purpose, Stage, State, Step, Usage};
 
@@ -88,7 +89,37 @@ pub enum CallDoing {
     Failed,
 }
 
+/// A call that a person is to decide about.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldCall {
+    /// Unique in the run.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// What it would be called with.
+    pub args: Map<String, Value>,
+    /// When it is not carried out any more, in Unix milliseconds.
+    pub expires_at: u64,
+}
+
 impl State {
+    /// The calls that a person is to decide about, in their order.
+    pub fn held(&self) -> Vec<HeldCall> {
+        let Step::Calling { open, .. } = &self.step else { return Vec::new() };
+        let calls = self.exchanges.last().map(|last| last.calls.as_slice()).unwrap_or_default();
+        let held = open.iter().filter_map(|open| match (open.stage, calls.get(open.place)) {
+            (Stage::Held { expires_ms }, Some(call)) => Some(HeldCall {
+                call_id: call.id.clone(),
+                tool: call.name.clone(),
+                args: open.arguments.clone(),
+                expires_at: expires_ms,
+            }),
+            _ => None,
+        });
+        held.collect()
+    }
+
     /// Where the run stands, for people.
     pub fn view(&self) -> RunView {
         RunView {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use runfleet_agent::{Approval, Begin, Definition, ErrorCode, RecordText};
+use runfleet_agent::{Approval, Begin, Definition, Earlier, ErrorCode, RecordText};
 use runfleet_catalog::RecordSource;
 use runfleet_contracts::agents::{AgentInput, AgentRecord, ApprovalPolicy};
 use runfleet_store::RunRecord;
@@ -30,6 +30,7 @@ pub(crate) async fn begin(
     tools: &Tools,
     definition: &Definition,
     record: &RunRecord,
+    earlier: Vec<Earlier>,
     now_ms: u64,
 ) -> Result<Begin, Failed> {
     let internal = |_| Failed::Code(ErrorCode::InternalError);
@@ -41,15 +42,18 @@ pub(crate) async fn begin(
     let schema = input.result_schema.as_deref().map(parse).transpose();
     let source = definition.blueprint().record_source.as_ref();
     let longest = now_ms.saturating_add(u64::from(input.timeout_seconds) * 1_000);
+    let approval = match input.approval_policy {
+        _ if record.conversation.is_some() => Approval::Person,
+        ApprovalPolicy::Deny => Approval::Deny,
+        ApprovalPolicy::AutoApprove => Approval::AutoApprove,
+    };
     Ok(Begin {
+        earlier,
         instruction: input.instruction,
         variables: variables.unwrap_or_default(),
         records: records(tools, source, record, &input.records).await?,
         result_schema: schema.map_err(internal)?,
-        approval: match input.approval_policy {
-            ApprovalPolicy::Deny => Approval::Deny,
-            ApprovalPolicy::AutoApprove => Approval::AutoApprove,
-        },
+        approval,
         deliver: input.deliver_to.is_some(),
         // Whoever knows what is declared now fills this.
         denied: BTreeSet::new(),

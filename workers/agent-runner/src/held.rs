@@ -12,7 +12,7 @@ use runfleet_worker::{effects, ending};
 use crate::handler::Deps;
 use crate::slice::{self, Ending, Save, Step, Worked};
 use crate::tools::call_of;
-use crate::{begin, events, rights};
+use crate::{begin, conversation, events, rights};
 
 /// Slices in one delivery. More than one only while events come in, each of which brings up to a hundred of them.
 const SLICES_AT_ONCE: u32 = 32;
@@ -75,7 +75,8 @@ impl Held<'_> {
         if let Some(Err(code)) = snapshot.map(|declared| rights::may_go_on(declared, self.record)) {
             return Ok(Err(code));
         }
-        let begun = begin::begin(&self.deps.tools, definition, self.record, now_ms());
+        let earlier = conversation::earlier(&self.deps.store, self.record).await?;
+        let begun = begin::begin(&self.deps.tools, definition, self.record, earlier, now_ms());
         match begun.await {
             Ok(begin) => {
                 let denied = rights::denied(snapshot, self.record, definition, &begin.found);
@@ -121,6 +122,7 @@ impl Held<'_> {
     ) -> Result<Verdict, Failure> {
         for _ in 0..SLICES_AT_ONCE {
             let (events, consumed) = events::read(&inbox);
+            let held_before = !state.held().is_empty();
             let worked = slice::work(definition, state, events, now_ms());
             self.deps.metrics.ignored.inc_by(u64::from(worked.ignored));
             runfleet_faults::point("agent.before_commit");
@@ -133,6 +135,7 @@ impl Held<'_> {
                 Saved::Saved { released, inbox: waiting } => {
                     runfleet_faults::point("agent.checkpointed");
                     let wanted = if unsure { save.state.outstanding(definition) } else { effects };
+                    self.show(&save.state, &wanted, held_before || unsure).await?;
                     self.perform(wanted).await?;
                     self.call_off(definition, &save.state).await?;
                     if released {
@@ -161,6 +164,19 @@ impl Held<'_> {
         };
         let saved = self.deps.store.checkpoint_run(self.record.id, self.fence, &checkpoint).await;
         saved.transient("storing the position")
+    }
+
+    /// Shows the person of a conversation how far its turn has got; `changed`: whether held calls may have been shown before.
+    async fn show(&self, state: &State, wanted: &[Effect], changed: bool) -> Result<(), Failure> {
+        let Deps { store, publisher, .. } = self.deps;
+        let Some(id) = self.record.conversation else { return Ok(()) };
+        let held = state.held();
+        if changed || !held.is_empty() {
+            conversation::show(store, self.record, id, self.fence, &held).await?;
+            runfleet_faults::point("agent.held_shown");
+        }
+        conversation::tell_progress(publisher, self.record, state, wanted);
+        Ok(())
     }
 
     /// Asks for what a stored state calls for. Asking twice is asking once: ids are made of the run and what is asked.
@@ -196,6 +212,7 @@ impl Held<'_> {
         if matches!(done, Finished::Finished { .. }) {
             self.deps.count_end(end);
             facts::ended(&self.deps.publisher, record.id, Of::record(record), end.state);
+            conversation::tell_answer(&self.deps.publisher, record);
         } else {
             self.deps.count_slice("superseded");
         }

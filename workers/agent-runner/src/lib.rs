@@ -6,6 +6,7 @@
 mod begin;
 mod calls;
 mod config;
+mod conversation;
 mod definitions;
 mod events;
 mod flight;

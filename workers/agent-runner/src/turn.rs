@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::calls::{Bill, Calls, Found, Live};
 use crate::models::{CALL_MAX, Models};
-use crate::rights;
+use crate::{conversation, rights};
 
 /// Less time than this is not worth a call.
 const LEFT_MIN: Duration = Duration::from_millis(50);
@@ -79,6 +79,9 @@ pub(crate) async fn handle(
         return calls.tell(&live.record, &id, event).await;
     };
     let bill = bill(&live, &snapshot, answer.usage);
+    if live.record.conversation.is_some() && bill.counts {
+        conversation::tell_saying(&calls.deps.publisher, &live.record, turn.turn, &answer.text);
+    }
     calls.tell_answer(&live.record, &id, event, bill).await
 }
 

@@ -301,6 +301,19 @@ impl Run<'_> {
         true
     }
 
+    /// The person who was to decide has written something else: nothing that was held is carried out.
+    pub(super) fn passed_over(&mut self) -> bool {
+        let mut any = false;
+        while let Step::Calling { open, .. } = &self.state.step
+            && let Some(index) =
+                open.iter().position(|open| matches!(open.stage, Stage::Held { .. }))
+        {
+            self.close(index, problem("", "was cancelled: the person wrote on without deciding"));
+            any = true;
+        }
+        any
+    }
+
     /// Arguments that a person wrote, if they fit.
     fn edited(&self, place: usize, written: &str) -> Option<Map<String, Value>> {
         let call = self.state.exchanges.last()?.calls.get(place)?;

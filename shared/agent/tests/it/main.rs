@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod codes;
+mod conversations;
 #[cfg(test)]
 mod journeys;
 #[cfg(test)]

@@ -41,7 +41,7 @@ fn only_a_run_with_a_person_has_the_tool_that_writes_to_one() {
     assert_eq!((sent(&without).len(), without.called().len()), (0, 1));
     let mut nothing = Driven::new(definition(json!({}), json!({})), begin());
     nothing.answer(calls(&[("sendMessage", r#"{"message":"Hello"}"#)]));
-    assert!(nothing.told()["call_1_1"].0.contains("is not a tool that can be used"));
+    assert!(nothing.told()["call_1_1"].0.contains("Tool unavailable."));
 }
 
 /// CG-054, CG-076
