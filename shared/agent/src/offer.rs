@@ -113,7 +113,7 @@ pub(crate) fn tool(definition: &Definition, state: &State, name: &str) -> Option
         description: found.description.clone(),
         schema: found.input_schema.clone(),
         work: Work::Outside(ToolKind::Mcp { server: key.clone(), tool: found.tool.clone() }),
-        permission: server.tool_permissions.get(&found.tool).copied().unwrap_or(server.permission),
+        permission: server.permission_of(&found.tool),
         idempotent: server.idempotent.contains(&found.tool),
         timeout_ms: u64::from(server.timeout_seconds) * 1_000,
     })

@@ -210,9 +210,9 @@ pub struct SkillDefinition {
 pub struct McpServer {
     /// How it is reached.
     pub transport: McpTransport,
-    /// Whether calls need approval.
-    #[serde(default)]
-    pub permission: Permission,
+    /// Whether calls need approval; none means that it goes by the names of the tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission: Option<Permission>,
     /// Tools for which something else counts; at most 128.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tool_permissions: BTreeMap<String, Permission>,
@@ -224,6 +224,16 @@ pub struct McpServer {
     pub idempotent: BTreeSet<String>,
     /// Longest time of one call, in seconds.
     pub timeout_seconds: u32,
+}
+
+impl McpServer {
+    /// Whether calls of a tool need approval. Where the document does not say, a tool whose name begins with `get` runs at
+    /// once. What a server says about its own tools counts for nothing.
+    pub fn permission_of(&self, tool: &str) -> Permission {
+        let named = self.tool_permissions.get(tool).copied().or(self.permission);
+        let by_name = || if tool.starts_with("get") { Permission::Allow } else { Permission::Ask };
+        named.unwrap_or_else(by_name)
+    }
 }
 
 /// How an MCP server is reached.
@@ -313,4 +323,31 @@ pub struct DocumentRecord {
     /// What happened to it, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub activities: Vec<Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_of_a_server_runs_at_once_when_its_document_says_so_or_its_name_begins_with_get() {
+        let transport = McpTransport::Http { url: String::new(), headers: BTreeMap::new() };
+        let mut server = McpServer {
+            transport,
+            permission: None,
+            tool_permissions: [("getAll".to_owned(), Permission::Ask)].into(),
+            only: None,
+            idempotent: BTreeSet::new(),
+            timeout_seconds: 60,
+        };
+        let of = |server: &McpServer| {
+            ["get", "getWeather", "getAll", "forget", "Get"].map(|tool| server.permission_of(tool))
+        };
+        let (allow, ask) = (Permission::Allow, Permission::Ask);
+        assert_eq!(of(&server), [allow, allow, ask, ask, ask]);
+        server.permission = Some(ask);
+        assert_eq!(of(&server), [ask; 5]);
+        server.permission = Some(allow);
+        assert_eq!(of(&server), [allow, allow, ask, allow, allow]);
+    }
 }

@@ -5,14 +5,13 @@
 //! an [`Executor`](runfleet_tools::Executor).
 //!
 //! Which programs are started is for the operator to say ([`Commands`]); documents of projects name one of them. Calls over HTTP go
-//! through the guarded client. It must not let anything that a server says into a log above debug, nor wait or read without a
-//! bound.
+//! through the guarded client. It must not decide whether a call needs approval, let anything that a server says into a log above debug,
+//! nor wait or read without a bound.
 
 mod command;
 mod connection;
 mod failure;
 mod http;
-mod permission;
 mod process;
 mod protocol;
 mod result;
@@ -22,7 +21,6 @@ mod tools;
 
 pub use command::{Command, Commands, CommandsError};
 pub use failure::McpFailure;
-pub use permission::{Permission, Permissions};
 pub use server::{BackOff, McpServer, McpTool, ServerConfig, Transport};
 pub use tools::ToolInfo;
 

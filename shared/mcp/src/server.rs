@@ -1,6 +1,6 @@
 //! One server: connected when it is needed, started again with growing pauses when it breaks, its trouble told once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ use crate::command::Command;
 use crate::connection::{Connection, Wire};
 use crate::failure::McpFailure;
 use crate::http::Http;
-use crate::permission::{Permission, Permissions};
 use crate::result;
 use crate::stdio::Stdio;
 use crate::tools::ToolInfo;
@@ -74,8 +73,8 @@ pub struct ServerConfig {
     pub name: String,
     /// How it is reached.
     pub transport: Transport,
-    /// What may be done with its tools.
-    pub permissions: Permissions,
+    /// Tools that are offered; none means all.
+    pub only: Option<BTreeSet<String>>,
     /// The pauses when it breaks.
     pub back_off: BackOff,
 }
@@ -109,20 +108,19 @@ impl McpServer {
         Arc::new(Self { config, state: Mutex::default() })
     }
 
-    /// Its tools that are offered, each with its permission. The list counts for five minutes, unless the server says that
-    /// it is another now.
-    pub async fn tools(&self, until: Instant) -> Result<Vec<(ToolInfo, Permission)>, McpFailure> {
+    /// Its tools that are offered. The list counts for five minutes, unless the server says that it is another now.
+    pub async fn tools(&self, until: Instant) -> Result<Vec<ToolInfo>, McpFailure> {
         let all = self.list(until).await?;
-        let permissions = &self.config.permissions;
-        let offered = all.iter().filter_map(|tool| {
-            permissions.of(&tool.name).map(|permission| (tool.clone(), permission))
-        });
-        Ok(offered.collect())
+        Ok(all.iter().filter(|tool| self.is_offered(&tool.name)).cloned().collect())
+    }
+
+    fn is_offered(&self, tool: &str) -> bool {
+        self.config.only.as_ref().is_none_or(|only| only.contains(tool))
     }
 
     /// Calls one tool. A tool that is not offered is not called.
     pub async fn call(&self, tool: &str, call: &ToolCall, until: Instant) -> ToolOutcome {
-        if self.config.permissions.of(tool).is_none() {
+        if !self.is_offered(tool) {
             return ToolOutcome::failed(texts::NOT_FOUND);
         }
         let mut called = self.call_once(tool, call, until).await;

@@ -11,7 +11,7 @@ use crate::bounds::{
 use crate::node::Value;
 use crate::reader::{At, Fields};
 use crate::tool::{
-    DocumentRecord, McpServer, McpTransport, ModelProvider, Permission, ProviderKind, RecordSource,
+    DocumentRecord, McpServer, McpTransport, ModelProvider, ProviderKind, RecordSource,
 };
 
 const PROVIDERS: &[(&str, ProviderKind)] = &[
@@ -25,7 +25,7 @@ const PROVIDERS: &[(&str, ProviderKind)] = &[
 pub(super) fn server(spec: At<'_>) -> Option<McpServer> {
     let mut fields = spec.fields()?;
     let transport = transport(&mut fields);
-    let permission = fields.or("permission", Permission::default(), |at| at.word(PERMISSIONS));
+    let permission = fields.or("permission", None, |at| at.word(PERMISSIONS).map(Some));
     let tool_permissions = fields.or("toolPermissions", BTreeMap::new(), |at| {
         let entries = at.entries(LISTED_MAX)?;
         entries.into_iter().map(|(name, at)| Some((name, at.word(PERMISSIONS)?))).collect()

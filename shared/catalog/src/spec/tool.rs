@@ -121,7 +121,7 @@ fn kind(fields: &mut Fields<'_>) -> Option<ToolKind> {
         "processStart" => {
             let mut fields = at.fields()?;
             let process = fields.required("process").and_then(|at| at.parse());
-            let wait = fields.or("wait", false, |at| at.boolean());
+            let wait = fields.or("wait", true, |at| waits(&at));
             fields.finish();
             Some(ToolKind::ProcessStart { process: process?, wait: wait? })
         }
@@ -140,6 +140,15 @@ fn kind(fields: &mut Fields<'_>) -> Option<ToolKind> {
             Some(ToolKind::Mcp { server: server?, tool: tool? })
         }
     }
+}
+
+/// There is no other way to start a Process yet, and a document must not promise one.
+fn waits(at: &At<'_>) -> Option<bool> {
+    let wait = at.boolean()?;
+    if !wait {
+        at.mistake("must be true or left out: a tool waits for the end of its Process");
+    }
+    wait.then_some(wait)
 }
 
 fn http(at: At<'_>) -> Option<HttpTool> {

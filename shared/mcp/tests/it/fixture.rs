@@ -1,6 +1,6 @@
 //! A server for one test, and what it has seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use prometheus::Registry;
 use runfleet_http::{Client, Config, Service};
-use runfleet_mcp::{BackOff, Commands, McpServer, McpTool, Permissions, ServerConfig, Transport};
+use runfleet_mcp::{BackOff, Commands, McpServer, McpTool, ServerConfig, Transport};
 use runfleet_tools::{Caller, ToolCall, ToolOutcome, perform};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -93,12 +93,12 @@ pub(crate) fn stdio(how: &str, log: &Log) -> Arc<McpServer> {
 }
 
 pub(crate) fn server(transport: Transport) -> Arc<McpServer> {
-    server_with(transport, Permissions::default())
+    server_with(transport, None)
 }
 
-pub(crate) fn server_with(transport: Transport, permissions: Permissions) -> Arc<McpServer> {
+pub(crate) fn server_with(transport: Transport, only: Option<BTreeSet<String>>) -> Arc<McpServer> {
     let name = "test".to_owned();
-    McpServer::new(ServerConfig { name, transport, permissions, back_off: QUICK })
+    McpServer::new(ServerConfig { name, transport, only, back_off: QUICK })
 }
 
 /// A guarded client that may call what is listed.

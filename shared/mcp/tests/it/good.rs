@@ -1,6 +1,6 @@
 //! What works: listing, calling, sessions, several calls at once.
 
-use runfleet_mcp::{McpFailure, Permission, Permissions, Transport};
+use runfleet_mcp::{McpFailure, Transport};
 use runfleet_tools::{RESULT_BYTES_MAX, ToolOutcome, texts};
 use serde_json::json;
 
@@ -13,10 +13,9 @@ async fn the_tools_of_a_program_are_listed_and_called() {
     let log = Log::new();
     let server = stdio("stdio", &log);
     let tools = server.tools(later()).await.unwrap();
-    let names: Vec<_> = tools.iter().map(|(tool, _)| tool.name.as_str()).collect();
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names.len(), 11, "all of two pages but the bad name: {names:?}");
-    assert_eq!((names[0], tools[0].0.description.as_str()), ("echo", "d echo"));
-    assert_eq!(tools[0].1, Permission::Ask);
+    assert_eq!((names[0], tools[0].description.as_str()), ("echo", "d echo"));
     let echo = call(&server, "echo", &json!({"a": [1, "ü"]}), later()).await;
     assert_eq!(echo, ToolOutcome::success(json!({"got": {"a": [1, "ü"]}})));
     let fail = call(&server, "fail", &json!({}), later()).await;
@@ -92,15 +91,11 @@ async fn a_tool_that_is_not_offered_is_neither_listed_nor_called() {
         url: other.url.parse().unwrap(),
         headers: [].into(),
     };
-    let permissions = Permissions {
-        only: Some(["echo".to_owned(), "fail".to_owned()].into()),
-        tools: [("echo".to_owned(), Permission::Allow)].into(),
-        default: Permission::Ask,
-    };
-    let server = server_with(transport, permissions);
+    let only = ["echo".to_owned(), "fail".to_owned()].into();
+    let server = server_with(transport, Some(only));
     let tools = server.tools(later()).await.unwrap();
-    let tools: Vec<_> = tools.iter().map(|(tool, may)| (tool.name.as_str(), *may)).collect();
-    assert_eq!(tools, [("echo", Permission::Allow), ("fail", Permission::Ask)]);
+    let tools: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(tools, ["echo", "fail"]);
     let got = call(&server, "slow", &json!({}), later()).await;
     assert_eq!(got, ToolOutcome::failed(texts::NOT_FOUND));
     assert_eq!(log.count("tools/call"), 0);

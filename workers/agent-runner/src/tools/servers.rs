@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use runfleet_agent::FoundTool;
-use runfleet_catalog::{McpServer as Declared, McpTransport, Permission as Allowed};
+use runfleet_catalog::{McpServer as Declared, McpTransport};
 use runfleet_domain::Name;
 use runfleet_http::{Service, Url};
-use runfleet_mcp::{
-    BackOff, Commands, McpServer, Permission, Permissions, ServerConfig, Transport,
-};
+use runfleet_mcp::{BackOff, Commands, McpServer, ServerConfig, Transport};
 use runfleet_worker::keys::{self, Places};
 use tokio::time::Instant;
 
@@ -48,14 +46,9 @@ impl Servers {
             return Some(Arc::clone(known));
         }
         let transport = self.transport(workspace, name, declared).await?;
-        let tools = declared.tool_permissions.iter();
-        let permissions = Permissions {
-            default: permission(declared.permission),
-            tools: tools.map(|(tool, allowed)| (tool.clone(), permission(*allowed))).collect(),
-            only: declared.only.clone(),
-        };
-        let (name, back_off) = (name.to_string(), BackOff::default());
-        let server = McpServer::new(ServerConfig { name, transport, permissions, back_off });
+        let (name, only) = (name.to_string(), declared.only.clone());
+        let back_off = BackOff::default();
+        let server = McpServer::new(ServerConfig { name, transport, only, back_off });
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_MAX {
             kept.clear();
@@ -112,7 +105,7 @@ impl Servers {
         let found = join_all(lists).await.into_iter().flatten();
         found
             .flat_map(|(name, tools)| {
-                tools.into_iter().map(move |(tool, _)| FoundTool {
+                tools.into_iter().map(move |tool| FoundTool {
                     server: name.to_string(),
                     tool: tool.name,
                     description: tool.description,
@@ -120,12 +113,5 @@ impl Servers {
                 })
             })
             .collect()
-    }
-}
-
-fn permission(allowed: Allowed) -> Permission {
-    match allowed {
-        Allowed::Allow => Permission::Allow,
-        Allowed::Ask => Permission::Ask,
     }
 }
