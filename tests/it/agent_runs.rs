@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use runfleet_client::{AgentStartOptions, Client};
+use runfleet_client::AgentStartOptions;
 use runfleet_contracts::agents::{AgentRecord, AgentRunState};
 use runfleet_contracts::{HostOutcome, HostWork};
 use runfleet_domain::{RunId, RunState};
 use runfleet_store::End;
 use runfleet_testkit::wait_until;
 use runfleet_testkit::{Doing, TestHost};
-use runfleet_tests::{AGENTS, BOUND, Fleet, Jobs, Options, project};
+use runfleet_tests::{AGENTS, BOUND, Fleet, Jobs, Options, code, ended, project};
 use serde_json::{Value, json};
 
 /// A fleet whose agents are played by `tests/scripts`.
@@ -22,24 +22,11 @@ pub(crate) async fn fleet() -> Result<Fleet> {
     Ok(fleet)
 }
 
-/// Waits for the end of a run as its project sees it.
-pub(crate) async fn ended(client: &Client, run: &str) -> Result<AgentRunState> {
-    wait_until("an agent run has ended", BOUND, || async {
-        let state = client.agents().get(run).await?;
-        Ok(!matches!(state.status.as_str(), "QUEUED" | "RUNNING")).map(|over| over.then_some(state))
-    })
-    .await
-}
-
 /// Starts the worker agent and waits for its end.
 async fn done(fleet: &Fleet, instruction: &str) -> Result<AgentRunState> {
     let client = fleet.client()?;
     let started = client.agents().start("worker", AgentStartOptions::new(instruction)).await?;
     ended(&client, &started.run_id).await
-}
-
-pub(crate) fn code(state: &AgentRunState) -> Option<&str> {
-    state.error.as_ref().map(|error| error.code.as_str())
 }
 
 /// CG-053, CG-090, CG-091, CG-100, CG-101, CG-104, CG-111

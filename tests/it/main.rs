@@ -3,8 +3,10 @@
 #![recursion_limit = "256"]
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod agent_models;
 mod agent_runs;
 mod agent_tasks;
+mod agent_tools;
 mod agents;
 mod contract;
 mod examples;

@@ -1,21 +1,27 @@
 //! Five real worker processes for fleet tests and the benchmark, and the bare relay that the benchmark compares with.
 
+mod bad_model;
 pub mod bench;
 mod documents;
 pub mod drawn;
 mod fleet;
 mod jobs;
+mod mock;
 mod platform;
 mod provider;
+mod runs;
 mod servers;
 mod web;
 mod wire;
 
+pub use bad_model::{ANSWER, BadModel, CANARY, RETRY_AFTER};
 pub use documents::AGENTS;
 pub use fleet::{Fleet, Options, WORKERS};
 pub use jobs::Jobs;
+pub use mock::ModelMock;
 pub use platform::Platform;
 pub use provider::{Asked, Provider};
+pub use runs::{code, ended};
 pub use servers::OwnServers;
 pub use web::{Web, WebAnswer, WebRequest};
 pub use wire::Wire;
