@@ -13,6 +13,7 @@ mod examples;
 mod facts;
 mod journeys;
 mod operations;
+mod pages;
 mod processes;
 mod starts;
 mod tasks;
