@@ -37,7 +37,7 @@ lint: ## formatting, clippy and documentation, warnings are errors
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
 
-bench: install ## runs/s of the fleet beside a bare relay, and what waiting runs cost; ONLY=part for one part
+bench: install ## runs/s of the fleet beside a bare relay, what waiting runs and agents cost; ONLY=part for one part
 	$(CARGO) build --locked --release --bins -p runfleet-tests
 	$(CARGO) build --locked --release --bins
 	@target/release/runfleet-bench $(if $(ONLY),--only $(ONLY))

@@ -10,6 +10,7 @@ use runfleet_broker::{
     ConsumerConfig, Inbound, LaneConfig, Management, Route, Topology, TopologyAdmin, Verdict,
 };
 use runfleet_client::Client;
+use runfleet_contracts::agents::AgentStart;
 use runfleet_contracts::message::Fresh;
 use runfleet_contracts::request::{OutcomeJob, ProcessStart};
 use runfleet_contracts::{Advance, Operation, OutcomeReady, Reply, Request};
@@ -29,6 +30,25 @@ const ROUND_BOUND: Duration = Duration::from_mins(2);
 
 /// The runs of a day and the jobs that wait: more than any benchmark makes.
 const STARTS: u32 = 9_000_000;
+
+/// A start of either kind.
+#[derive(Clone)]
+pub(crate) enum Start {
+    /// Of a Process.
+    Process(ProcessStart),
+    /// Of an agent.
+    Agent(AgentStart),
+}
+
+impl Start {
+    async fn make(&self, client: &Client) -> Result<RunId> {
+        let id = match self {
+            Self::Process(start) => client.processes().start_with(start).await?.instance_id,
+            Self::Agent(start) => client.agents().start_with(start).await?.run_id,
+        };
+        Ok(id.parse()?)
+    }
+}
 
 /// A start of `process`, whose outcome becomes a job.
 pub(crate) fn start_of(process: &str, input: &str) -> Result<ProcessStart> {
@@ -80,6 +100,7 @@ pub(crate) struct Started {
 impl Bench {
     pub(crate) async fn start(servers: Servers) -> Result<Self> {
         let own = servers.clone();
+        let scripts = format!("{}/scripts", env!("CARGO_MANIFEST_DIR"));
         // Two cores for five workers: more threads would only take turns.
         let mut settings = vec![
             ("RUNFLEET_LOG".to_owned(), "error".to_owned()),
@@ -90,11 +111,15 @@ impl Bench {
             ("RUNFLEET_PREFETCH_INTERACTIVE".to_owned(), "256".to_owned()),
             ("RUNFLEET_THREADS".to_owned(), "1".to_owned()),
             ("RUNFLEET_REDIS_CONNECTIONS".to_owned(), "1".to_owned()),
+            // Runs that wait for their model all do so at the same time.
+            ("RUNFLEET_PREFETCH_TURNS".to_owned(), "1000".to_owned()),
+            ("RUNFLEET_MODEL_SCRIPTS_DIR".to_owned(), scripts),
         ];
         settings.extend(extra_settings());
         let options = Options {
             servers: Some(servers),
-            release: true,
+            // A build for debugging measures its like, which shows nothing but that the benchmark works.
+            release: !cfg!(debug_assertions),
             starts_per_day: Some(STARTS),
             settings,
             ..Options::default()
@@ -106,7 +131,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Applies the Processes of the benchmark beside the example.
+    /// Applies the Processes and agents of the benchmark beside the example.
     async fn apply_models(&self) -> Result<()> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let places = [root.join("../deploy/example"), root.join("src/bench/models")];
@@ -114,6 +139,9 @@ impl Bench {
         for project in bundle.projects.values_mut() {
             project.limits.process_starts_per_day = STARTS;
             project.limits.jobs_waiting = STARTS;
+            if let Some(agents) = &mut project.policy.agents {
+                agents.max_runs_per_day = STARTS;
+            }
         }
         let namespace = &self.fleet.namespace;
         let management = Management::new(namespace.management())?;
@@ -169,7 +197,7 @@ impl Bench {
     /// Starts `count` runs with `in_flight` unanswered at any time, and waits for all their jobs.
     pub(crate) async fn round(
         &self,
-        start: &ProcessStart,
+        start: &Start,
         count: usize,
         in_flight: usize,
     ) -> Result<Round> {
@@ -189,7 +217,7 @@ impl Bench {
     /// Makes the starts, `in_flight` at a time.
     pub(crate) async fn start_many(
         &self,
-        start: &ProcessStart,
+        start: &Start,
         count: usize,
         in_flight: usize,
     ) -> Result<Started> {
@@ -201,10 +229,8 @@ impl Bench {
                 let mut taken = Vec::with_capacity(share);
                 for _ in 0..share {
                     let start = Instant::now();
-                    let started = client.processes().start_with(&options).await?;
-                    let answered = start.elapsed();
-                    let run_id: RunId = started.instance_id.parse()?;
-                    taken.push((run_id, start, answered));
+                    let run_id = options.make(&client).await?;
+                    taken.push((run_id, start, start.elapsed()));
                 }
                 anyhow::Ok(taken)
             });
@@ -227,7 +253,7 @@ impl Bench {
         self.fleet.pause("process-runner")?;
         let arrivals = Arrivals::take(&self.fleet);
         let first = Instant::now();
-        let started = self.start_many(&example()?, count, in_flight).await;
+        let started = self.start_many(&Start::Process(example()?), count, in_flight).await;
         let wall = first.elapsed();
         self.fleet.resume("process-runner")?;
         let replies = started?.replies;
@@ -240,10 +266,16 @@ impl Bench {
     }
 }
 
-/// When each job arrived.
+/// When each job arrived. No more are taken when this is dropped: those are for who comes next.
 pub(super) struct Arrivals {
     at: Arc<Mutex<HashMap<JobId, Instant>>>,
     stop: tokio_util::sync::CancellationToken,
+}
+
+impl Drop for Arrivals {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
 }
 
 impl Arrivals {
@@ -268,6 +300,22 @@ impl Arrivals {
         Self { at, stop }
     }
 
+    /// Waits until `count` different jobs have arrived, and tells when the last of them did.
+    pub(super) async fn last_of(&self, count: usize, bound: Duration) -> Result<Instant> {
+        let began = Instant::now();
+        loop {
+            let last = {
+                let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+                at.values().max().copied().filter(|_| at.len() >= count)
+            };
+            if let Some(last) = last {
+                return Ok(last);
+            }
+            ensure!(began.elapsed() < bound, "an outcome has not arrived");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     /// Waits until `count` different jobs have arrived.
     pub(super) async fn all(
         self,
@@ -278,7 +326,6 @@ impl Arrivals {
         loop {
             let arrived = self.at.lock().unwrap_or_else(PoisonError::into_inner).len();
             if arrived >= count {
-                self.stop.cancel();
                 return Ok(self.at.lock().unwrap_or_else(PoisonError::into_inner).clone());
             }
             ensure!(began.elapsed() < bound, "{arrived} of {count} outcomes have arrived");

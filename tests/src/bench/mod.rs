@@ -1,6 +1,7 @@
 //! The benchmark: a fleet and a bare relay through the same RabbitMQ, in one run, and runs of other shapes through the same
 //! fleet.
 
+mod agents;
 mod fleet;
 mod relay;
 mod report;
@@ -11,7 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use fleet::Bench;
+use agents::Shape;
+use fleet::{Bench, Start};
 pub use report::{Measure, Report};
 
 /// What is measured by itself.
@@ -25,11 +27,14 @@ pub enum Part {
     Parallel,
     /// Runs that wait for one date.
     Timers,
+    /// Runs of agents whose model answers at once, and such as wait for their model.
+    Agents,
 }
 
 impl Part {
     /// All parts, in the order in which they are measured.
-    pub const ALL: [Self; 4] = [Self::Straight, Self::Scripts, Self::Parallel, Self::Timers];
+    pub const ALL: [Self; 5] =
+        [Self::Straight, Self::Scripts, Self::Parallel, Self::Timers, Self::Agents];
 
     /// Its name at the command line and in the report.
     pub const fn name(self) -> &'static str {
@@ -38,6 +43,7 @@ impl Part {
             Self::Scripts => "scripts",
             Self::Parallel => "parallel",
             Self::Timers => "timers",
+            Self::Agents => "agents",
         }
     }
 
@@ -50,7 +56,8 @@ impl Part {
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Runs, and chains of the relay, in one round. Runs of scripts are half as many; as many wait for a timer, once.
+    /// Runs, and chains of the relay, in one round. Runs of scripts and of agents are half as many; as many wait for a timer,
+    /// once.
     pub count: usize,
     /// Requests that wait for their answer at any time.
     pub in_flight: usize,
@@ -65,9 +72,13 @@ pub async fn run(plan: Plan, tell: impl Fn(&str)) -> Result<Report> {
     tell("starting a private RabbitMQ and Redis");
     let servers = crate::OwnServers::start()?;
     let addresses = servers.addresses()?;
-    tell("starting five workers (release build)");
+    tell(if cfg!(debug_assertions) {
+        "starting five workers (build for debugging: the figures mean nothing)"
+    } else {
+        "starting five workers (release build)"
+    });
     let mut bench = Bench::start(addresses).await?;
-    let warm = fleet::example()?;
+    let warm = Start::Process(fleet::example()?);
     bench.round(&warm, plan.count / 10, plan.in_flight).await.context("warming up")?;
     let mut report = Report::new(plan);
     for part in Part::ALL.into_iter().filter(|part| plan.only.is_none_or(|only| only == *part)) {
@@ -82,6 +93,7 @@ pub async fn run(plan: Plan, tell: impl Fn(&str)) -> Result<Report> {
                 let waiting = bench.waiting(plan.count, plan.in_flight).await?;
                 report.add(part, report::waiting(&waiting));
             }
+            Part::Agents => agents(&bench, plan, &mut report, &tell).await?,
         }
     }
     bench.stop().await?;
@@ -96,7 +108,7 @@ async fn straight(
 ) -> Result<()> {
     let shape = bench.shape().await?;
     tell(&format!("bodies in bytes: {shape:?}"));
-    let (url, start) = (bench.relay_url(), fleet::example()?);
+    let (url, start) = (bench.relay_url(), Start::Process(fleet::example()?));
     relay::run(&url, &shape, plan.count / 10, plan.in_flight)
         .await
         .context("warming up the relay")?;
@@ -131,7 +143,7 @@ async fn shape(
     tell: &impl Fn(&str),
 ) -> Result<()> {
     let runs = plan.count / 2;
-    let start = fleet::start_of(process, r#"{"amount": 120}"#)?;
+    let start = Start::Process(fleet::start_of(process, r#"{"amount": 120}"#)?);
     bench.round(&start, runs / 10, plan.in_flight).await.context("warming up")?;
     for round in 1..=plan.rounds {
         let before = bench.counts().await?;
@@ -139,6 +151,32 @@ async fn shape(
         let used = bench.counts().await?.since(&before, count(runs));
         tell(&format!("{}, round {round}: {:.0} runs/s", part.name(), rate(runs, taken.wall)));
         report.add(part, report::shape(runs, &taken, &used));
+    }
+    Ok(())
+}
+
+/// Rounds of agents, and once runs that wait for their model.
+async fn agents(
+    bench: &Bench,
+    plan: Plan,
+    report: &mut Report,
+    tell: &impl Fn(&str),
+) -> Result<()> {
+    let runs = plan.count / 2;
+    for shape in [Shape::One, Shape::Three] {
+        bench.agents(shape, runs / 10, plan.in_flight).await.context("warming up")?;
+    }
+    tell("runs of an agent wait for their model");
+    let waiting = bench.in_flight(runs, plan.in_flight).await?;
+    for round in 1..=plan.rounds {
+        let one = bench.agents(Shape::One, runs, plan.in_flight).await?;
+        let three = bench.agents(Shape::Three, runs, plan.in_flight).await?;
+        let rates = [&one, &three].map(|taken| rate(runs, taken.round.wall));
+        tell(&format!(
+            "agents, round {round}: {:.0} runs/s of one turn, {:.0} of three turns",
+            rates[0], rates[1]
+        ));
+        report.add(Part::Agents, report::agents(runs, &one, &three, &waiting));
     }
     Ok(())
 }

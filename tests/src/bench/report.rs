@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::agents::{InFlight, Taken};
 use super::relay::Round;
 use super::usage::Counts;
 use super::waiting::Waiting;
@@ -144,6 +145,37 @@ pub(crate) fn waiting(waiting: &Waiting) -> Vec<Measure> {
     measures
 }
 
+/// Runs of agents: one turn, three turns with two tools, and what a turn takes beyond its model, which answers at once.
+pub(crate) fn agents(n: usize, one: &Taken, three: &Taken, waiting: &InFlight) -> Vec<Measure> {
+    let further = |value: fn(&Taken) -> f64| (value(three) - value(one)) / 2.0;
+    let alone = |taken: &Taken| p50(&taken.alone.ends);
+    let processor_of = |taken: &Taken| taken.used.processor.values().sum::<f64>();
+    let mut measures = Vec::new();
+    for (name, taken) in [("one turn", one), ("three turns", three)] {
+        let Taken { round, used, .. } = taken;
+        measures.extend([
+            measure(name, rate(n, round.wall), "runs/s"),
+            inner("start to outcome p50", p50(&round.ends), "ms"),
+            inner("start to outcome p99", p99(&round.ends), "ms"),
+            inner("start p50, alone", p50(&taken.alone.replies), "ms"),
+            inner("start to outcome p50, alone", alone(taken), "ms"),
+            measure(&format!("{name}: redis round trips a run"), used.all_trips(), "trips"),
+        ]);
+        measures.extend(details(&used.trips, "trips"));
+        measures.push(measure(&format!("{name}: messages a run"), used.all_messages(), "messages"));
+        measures.extend(details(&used.messages, "messages"));
+        measures.extend(processor(&format!("{name}: processor time a run"), used));
+    }
+    measures.extend([
+        measure("further turn with a tool, alone", further(alone), "ms"),
+        inner("processor time", further(processor_of), "µs"),
+        measure("memory a run that waits", waiting.runner, "bytes"),
+        inner("runs that wait", count(waiting.runs), "runs"),
+        inner("redis memory", waiting.redis, "bytes"),
+    ]);
+    measures
+}
+
 /// What happens once in a hundred runs or more often.
 fn details<'a>(
     used: &'a std::collections::BTreeMap<String, f64>,
@@ -211,7 +243,7 @@ impl Report {
     pub fn table(&self) -> String {
         let Plan { count, in_flight, rounds, .. } = self.plan;
         let mut text = format!(
-            "{count} runs a round ({} of scripts, {count} that wait, once), {in_flight} requests in flight, median of {rounds} rounds\n",
+            "{count} runs a round ({} of scripts and agents, {count} that wait, once), {in_flight} requests in flight, median of {rounds} rounds\n",
             count / 2
         );
         for (part, rounds) in &self.parts {

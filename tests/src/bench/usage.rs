@@ -68,10 +68,15 @@ pub(crate) struct Memory {
 }
 
 impl Bench {
-    /// What was done so far.
+    /// What was done so far for runs of Processes.
     pub(crate) async fn counts(&self) -> Result<Counts> {
+        self.counts_of(&WORKERS).await
+    }
+
+    /// What these workers have done so far.
+    pub(crate) async fn counts_of(&self, workers: &[&str]) -> Result<Counts> {
         let mut counts = Counts::default();
-        for worker in WORKERS {
+        for &worker in workers {
             counts.processor.insert(worker.to_owned(), processor_micros(worker)?);
             for line in self.fleet.metrics(worker).await?.lines() {
                 let Some((series, value)) = line.rsplit_once(' ') else { continue };

@@ -8,7 +8,7 @@ use runfleet_contracts::request::ProcessStart;
 use runfleet_runtime::clock::now_ms;
 
 use super::count;
-use super::fleet::{Arrivals, Bench, Started, start_of};
+use super::fleet::{Arrivals, Bench, Start, Started, start_of};
 use super::usage::{Counts, Memory};
 
 /// Time on top of what the starts should take, so that all runs wait before they are due.
@@ -98,7 +98,7 @@ impl Bench {
     async fn start_and_wait(&self, due_ms: u64, runs: usize, in_flight: usize) -> Result<Started> {
         let series = r#"runfleet_process_slices_total{result="waiting"}"#;
         let before = self.fleet.metric("process-runner", series).await?;
-        let started = self.start_many(&start(due_ms)?, runs, in_flight).await?;
+        let started = self.start_many(&Start::Process(start(due_ms)?), runs, in_flight).await?;
         while self.fleet.metric("process-runner", series).await? - before < count(runs) {
             ensure!(now_ms() < due_ms, "the machine is too busy: runs were due before all waited");
             tokio::time::sleep(Duration::from_millis(20)).await;
