@@ -8,6 +8,7 @@ mod agent_runs;
 mod agent_tasks;
 mod agent_tools;
 mod agents;
+mod chat;
 mod contract;
 mod examples;
 mod facts;

@@ -7,6 +7,7 @@ mod agent_show;
 pub mod apply;
 mod batch;
 mod calls;
+mod chat;
 mod context;
 mod dev;
 mod jobs;
@@ -75,6 +76,9 @@ enum Command {
     /// Execution tokens.
     #[command(subcommand)]
     Token(token::Command),
+    /// Conversations of a person with agents.
+    #[command(subcommand)]
+    Chat(chat::ChatCommand),
     /// Print every setting of every worker.
     Settings,
 }
@@ -169,6 +173,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Task(command) => return tasks::run(command).await,
         Command::Message(command) => return messages::message(command).await,
         Command::Signal(command) => return messages::signal(command).await,
+        Command::Chat(command) => return chat::run(command).await,
         Command::Jobs(Jobs::Tail(args)) => jobs::tail(args).await?,
         Command::Keys(command) => keys::run(command).await?,
         Command::Batch(command) => batch::run(command).await?,

@@ -27,6 +27,7 @@
 //! are checked here, by the same code as in the fleet, before anything is sent.
 
 mod agents;
+mod chat;
 mod error;
 mod operations;
 mod processes;
@@ -48,6 +49,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use ulid::Ulid;
 
 pub use crate::agents::{AgentStartOptions, Agents};
+pub use crate::chat::Chat;
 pub use crate::error::Error;
 pub use crate::operations::Message;
 pub use crate::processes::{ProcessStartOptions, Processes};
@@ -101,6 +103,11 @@ impl Client {
     /// Calls that are about agents.
     pub fn agents(&self) -> Agents<'_> {
         Agents(self)
+    }
+
+    /// Calls that are about the conversations of the token's user with agents.
+    pub fn chat(&self) -> Chat<'_> {
+        Chat(self)
     }
 
     /// Any operation: options in, answer out. The message id is chosen here once for all attempts.

@@ -42,6 +42,11 @@ fn examples(operation: Operation) -> (Value, Value) {
         Operation::ProcessesSignal => golden!("processes.signal"),
         Operation::AgentsStart => golden!("agents.start"),
         Operation::AgentsGet => golden!("agents.get"),
+        Operation::ChatList => golden!("chat.list"),
+        Operation::ChatRead => golden!("chat.read"),
+        Operation::ChatReply => golden!("chat.reply"),
+        Operation::ChatDecide => golden!("chat.decide"),
+        Operation::ChatSettings => golden!("chat.settings"),
     }
 }
 
@@ -67,6 +72,11 @@ fn id(operation: Operation) -> &'static str {
         Operation::ProcessesSignal => "sendSignal",
         Operation::AgentsStart => "startAgent",
         Operation::AgentsGet => "getAgent",
+        Operation::ChatList => "listConversations",
+        Operation::ChatRead => "readConversation",
+        Operation::ChatReply => "replyInConversation",
+        Operation::ChatDecide => "decideAboutCall",
+        Operation::ChatSettings => "changeChatSettings",
     }
 }
 
@@ -99,6 +109,13 @@ fn summary(operation: Operation) -> &'static str {
         }
         Operation::AgentsStart => "Starts an agent; answered once the run exists.",
         Operation::AgentsGet => "Tells where an agent run of the project stands.",
+        Operation::ChatList => "Lists the conversations of the person with agents.",
+        Operation::ChatRead => "Tells messages of a conversation of the person.",
+        Operation::ChatReply => {
+            "Says something in a conversation; its agent answers as that person."
+        }
+        Operation::ChatDecide => "Decides about a tool call that waits for the person.",
+        Operation::ChatSettings => "Says when the person wants no messages of agents.",
     }
 }
 

@@ -9,6 +9,7 @@ pub mod address;
 pub mod agent_run;
 pub mod agents;
 pub mod asyncapi;
+pub mod chat;
 pub mod claims;
 pub mod deliver;
 pub mod error;

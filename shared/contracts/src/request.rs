@@ -69,11 +69,26 @@ pub enum Operation {
     /// Where an agent run stands.
     #[serde(rename = "agents.get")]
     AgentsGet,
+    /// The conversations of a person with agents.
+    #[serde(rename = "chat.list")]
+    ChatList,
+    /// Messages of a conversation.
+    #[serde(rename = "chat.read")]
+    ChatRead,
+    /// Say something in a conversation.
+    #[serde(rename = "chat.reply")]
+    ChatReply,
+    /// Decide about a call that is held.
+    #[serde(rename = "chat.decide")]
+    ChatDecide,
+    /// Say when no messages are wanted.
+    #[serde(rename = "chat.settings")]
+    ChatSettings,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 20] = [
         Self::ProcessesStart,
         Self::ProcessesGet,
         Self::ProcessesCancel,
@@ -89,12 +104,23 @@ impl Operation {
         Self::ProcessesSignal,
         Self::AgentsStart,
         Self::AgentsGet,
+        Self::ChatList,
+        Self::ChatRead,
+        Self::ChatReply,
+        Self::ChatDecide,
+        Self::ChatSettings,
     ];
 
     /// What it is about.
     pub const fn kind(self) -> RunKind {
         match self {
-            Self::AgentsStart | Self::AgentsGet => RunKind::Agent,
+            Self::AgentsStart
+            | Self::AgentsGet
+            | Self::ChatList
+            | Self::ChatRead
+            | Self::ChatReply
+            | Self::ChatDecide
+            | Self::ChatSettings => RunKind::Agent,
             Self::ProcessesStart
             | Self::ProcessesGet
             | Self::ProcessesCancel
@@ -129,6 +155,11 @@ impl Operation {
             Self::ProcessesSignal => "processes.signal",
             Self::AgentsStart => "agents.start",
             Self::AgentsGet => "agents.get",
+            Self::ChatList => "chat.list",
+            Self::ChatRead => "chat.read",
+            Self::ChatReply => "chat.reply",
+            Self::ChatDecide => "chat.decide",
+            Self::ChatSettings => "chat.settings",
         }
     }
 }

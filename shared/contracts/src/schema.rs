@@ -5,6 +5,10 @@ use schemars::{Schema, schema_for};
 
 use crate::agent_run::{AgentResult, AgentTool, AgentTurn};
 use crate::agents::{AgentGet, AgentInput, AgentRunState, AgentStart, AgentStarted};
+use crate::chat::{
+    ChatDecide, ChatDecided, ChatList, ChatListPage, ChatPage, ChatRead, ChatReply, ChatSaid,
+    ChatSettings, ChatSettingsNow, HeldCall,
+};
 use crate::claims::Claims;
 use crate::deliver::DeliverMessage;
 use crate::error::{ErrorBody, Reply};
@@ -74,6 +78,17 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("run.started", schema_for!(RunStarted)),
         ("run.ended", schema_for!(RunEnded)),
         ("deliver.message", schema_for!(DeliverMessage)),
+        ("chat.list", schema_for!(ChatList)),
+        ("chat.list.reply", schema_for!(Reply<ChatListPage>)),
+        ("chat.read", schema_for!(ChatRead)),
+        ("chat.read.reply", schema_for!(Reply<ChatPage>)),
+        ("chat.reply", schema_for!(ChatReply)),
+        ("chat.reply.reply", schema_for!(Reply<ChatSaid>)),
+        ("chat.decide", schema_for!(ChatDecide)),
+        ("chat.decide.reply", schema_for!(Reply<ChatDecided>)),
+        ("chat.settings", schema_for!(ChatSettings)),
+        ("chat.settings.reply", schema_for!(Reply<ChatSettingsNow>)),
+        ("held-call", schema_for!(HeldCall)),
     ]
 }
 

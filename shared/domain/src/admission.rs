@@ -4,6 +4,7 @@
 //! The checks run in the order of the variants of [`Refusal`], which is the order that callers can rely on. What is counted
 //! (calls, days) and whether a key is held is decided later, by the ledger, in the same script that makes the run.
 
+mod chat;
 mod facts;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use crate::limits::StartLimits;
 use crate::name::{JobKey, Name};
 use crate::policy::Policy;
 
+pub use self::chat::{Turn, change_chat, chat, turn};
 pub use self::facts::{BillingFacts, CreditsUsed, Facts, PersonFacts, RecipientFacts};
 
 /// What a start asks for, as far as admission needs it.

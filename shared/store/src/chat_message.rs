@@ -95,7 +95,7 @@ pub struct Reserve<'a> {
     pub title: Option<&'a str>,
     /// The text, 1 to 8,000 characters.
     pub text: &'a str,
-    /// What the agent tells itself, at most 2,000 characters. Never shown to the person.
+    /// What the agent tells itself, at most 2,000 characters; an empty one is none. Never shown to the person.
     pub note: Option<&'a str>,
     /// How many messages there may be.
     pub caps: MessageCaps,
@@ -186,7 +186,7 @@ impl Reserve<'_> {
         check_call(self.call_id)?;
         let texts = [
             (Some(self.text), CHAT_MESSAGE_CHARS_MAX, "a message has 1 to 8,000 characters"),
-            (self.note, CHAT_NOTE_CHARS_MAX, "a note has 1 to 2,000 characters"),
+            (self.note(), CHAT_NOTE_CHARS_MAX, "a note has at most 2,000 characters"),
             (self.title, CONVERSATION_TITLE_CHARS_MAX, "a title has 1 to 200 characters"),
         ];
         for (text, chars_max, complaint) in texts {
@@ -197,6 +197,10 @@ impl Reserve<'_> {
             return Err(StoreError::Invalid("lease and period are 1 ms to one day, a burst is 1"));
         }
         Ok(())
+    }
+
+    fn note(&self) -> Option<&str> {
+        self.note.filter(|note| !note.is_empty())
     }
 
     fn fields(&self, args: Args) -> Args {
@@ -210,7 +214,7 @@ impl Reserve<'_> {
             .field("pair_ref", Keys::pair_ref(workspace, agent, person))
             .field("person_ref", Keys::person_ref(workspace, person))
             .field("text", self.text)
-            .field_if("note", self.note)
+            .field_if("note", self.note())
             .field_if("title", self.title)
     }
 }

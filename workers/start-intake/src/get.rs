@@ -19,7 +19,7 @@ use crate::handler::{Deps, RawRequest, patience};
 use crate::start::budget_spent;
 
 /// Longest id repeated in an error, in characters.
-const ID_SHOWN_CHARS: usize = 64;
+pub(crate) const ID_SHOWN_CHARS: usize = 64;
 
 pub(crate) async fn get(
     deps: &Deps,

@@ -17,7 +17,7 @@ use crate::answer::Caller;
 use crate::facts::FactServices;
 use crate::key_set::Keys;
 use crate::metrics::Metrics;
-use crate::{get, operate, start};
+use crate::{chat, get, operate, start};
 
 /// How long a lane is held back when the next queue is full.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
@@ -188,6 +188,11 @@ pub(crate) async fn handle(
         | Operation::ProcessesSignal => {
             operate::operate(&deps, &caller, &message, &asks, request).await
         }
+        Operation::ChatList
+        | Operation::ChatRead
+        | Operation::ChatReply
+        | Operation::ChatDecide
+        | Operation::ChatSettings => chat::chat(&deps, &caller, &message, &asks, request).await,
     }
 }
 

@@ -4,6 +4,7 @@
 mod admission;
 mod answer;
 mod asked;
+mod chat;
 mod facts;
 mod get;
 mod handler;

@@ -5,12 +5,12 @@
 //! cut off in between is found and published again by the repetition.
 
 mod asked;
-mod event_id;
+pub(crate) mod event_id;
 mod publish;
 mod run;
 
 use runfleet_broker::{Classify, Failure, Inbound, PublishError, Verdict};
-use runfleet_contracts::{ErrorBody, Reply, Request};
+use runfleet_contracts::{ErrorBody, Operation, Reply, Request};
 use runfleet_domain::admission;
 use runfleet_domain::{MessageId, RunKind};
 use runfleet_identity::Verified;
@@ -29,7 +29,7 @@ use crate::start::budget_spent;
 const TOLD: &str = "operation";
 
 /// What the caller is told.
-enum Done {
+pub(crate) enum Done {
     /// It was done.
     Answer(Box<RawValue>),
     /// It was done in part, and the same request does the rest later: who waits for an answer decides about that.
@@ -42,19 +42,19 @@ enum Done {
 
 impl Done {
     /// Something is full that empties by itself.
-    fn no_room(reason: &str, doing: &'static str) -> Self {
+    pub(crate) fn no_room(reason: &str, doing: &'static str) -> Self {
         Self::NotNow(ErrorBody::retryable(false).with("reason", reason), doing)
     }
 }
 
 /// A passing fault, and whether something may have been written before it.
-struct Trouble {
+pub(crate) struct Trouble {
     maybe_written: bool,
     failure: Failure,
 }
 
 /// Says of a failure whether something may have been written before it.
-trait Written<T> {
+pub(crate) trait Written<T> {
     /// Nothing was.
     fn before_writing(self) -> Result<T, Trouble>;
     /// Something may have been.
@@ -96,7 +96,19 @@ pub(crate) async fn operate(
         }
     };
     let operating = Operating { deps, message, asks, id };
-    let done = tokio::time::timeout(patience(message), operating.run(asked)).await;
+    conclude(deps, caller, message, request.operation, operating.run(asked)).await
+}
+
+/// Carries it out as long as its caller waits, and says how it went.
+pub(crate) async fn conclude(
+    deps: &Deps,
+    caller: &Caller,
+    message: &Inbound<RawRequest>,
+    operation: Operation,
+    doing: impl Future<Output = Result<Done, Trouble>>,
+) -> Result<Verdict, Failure> {
+    let operation = operation.as_str();
+    let done = tokio::time::timeout(patience(message), doing).await;
     let late =
         Err(Trouble { maybe_written: true, failure: Failure::transient("doing it in time") });
     match done.unwrap_or(late) {
@@ -161,7 +173,7 @@ impl Operating<'_> {
     }
 }
 
-fn answer<T: Serialize>(data: T) -> Result<Done, Trouble> {
+pub(crate) fn answer<T: Serialize>(data: T) -> Result<Done, Trouble> {
     let answer = to_raw_value(&Reply::Done(data)).permanent("writing the answer");
     answer.after_writing().map(Done::Answer)
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use runfleet_contracts::agents::{AgentGet, AgentStart, ValidAgentStart};
+use runfleet_contracts::chat::{ChatDecide, ChatList, ChatRead, ChatReply, ChatSettings};
 use runfleet_contracts::operations::{
     AssignTask, CompleteTask, HistoryOf, OnRun, PublishMessage, RetryRun, SendSignal, SetVariables,
 };
@@ -67,6 +68,11 @@ fn options(operation: Operation, payload: &RawValue) -> Result<Accepted, ErrorBo
         Operation::ProcessesHistory => HistoryOf::parse(payload).map(operate),
         Operation::ProcessesMessage => PublishMessage::parse(payload).map(operate),
         Operation::ProcessesSignal => SendSignal::parse(payload).map(operate),
+        Operation::ChatList => ChatList::parse(payload).map(operate),
+        Operation::ChatRead => ChatRead::parse(payload).map(operate),
+        Operation::ChatReply => ChatReply::parse(payload).map(operate),
+        Operation::ChatDecide => ChatDecide::parse(payload).map(operate),
+        Operation::ChatSettings => ChatSettings::parse(payload).map(operate),
     }
 }
 
@@ -141,6 +147,11 @@ fn comes_back(request: &Request, accepted: &Accepted) {
         Operation::ProcessesHistory => rewritten::<HistoryOf>(&again.payload),
         Operation::ProcessesMessage => rewritten::<PublishMessage>(&again.payload),
         Operation::ProcessesSignal => rewritten::<SendSignal>(&again.payload),
+        Operation::ChatList => rewritten::<ChatList>(&again.payload),
+        Operation::ChatRead => rewritten::<ChatRead>(&again.payload),
+        Operation::ChatReply => rewritten::<ChatReply>(&again.payload),
+        Operation::ChatDecide => rewritten::<ChatDecide>(&again.payload),
+        Operation::ChatSettings => rewritten::<ChatSettings>(&again.payload),
     };
     let again = options(request.operation, &payload).unwrap();
     assert_eq!(format!("{again:?}"), format!("{accepted:?}"));

@@ -133,6 +133,52 @@ impl Case {
 
 type Defect = fn(&mut Case);
 
+/// NB-22
+#[test]
+fn conversations_are_the_persons_whatever_the_policy_says_and_readers_change_nothing() {
+    let reads =
+        |case: &Case| case.decide(|caller, wish, rules, _| chat(caller, wish.kind(), rules));
+    let changes =
+        |case: &Case| case.decide(|caller, wish, rules, _| change_chat(caller, wish.kind(), rules));
+    let plain = Case { policy: None, ..good(true) };
+    assert_eq!((reads(&plain), changes(&plain)), (Ok(Some(1_000)), Ok(Some(1_000))));
+    let reader = Case { read_only: true, ..good(true) };
+    assert_eq!((reads(&reader), changes(&reader)), (Ok(Some(1_000)), Err(Refusal::ReadOnly)));
+    let before = Case { source: Source::TriggerBefore, ..good(true) };
+    assert_eq!(reads(&before), Err(Refusal::TriggerReadOnly));
+    let late = Case { expired: true, ..good(true) };
+    assert_eq!(
+        (reads(&late), changes(&late)),
+        (Err(Refusal::TokenExpired), Err(Refusal::TokenExpired))
+    );
+    let off = Case { enabled: false, ..good(true) };
+    assert_eq!(reads(&off), Err(Refusal::Disabled(RunKind::Agent)));
+}
+
+/// CG-077
+#[test]
+fn a_turn_needs_the_rights_and_the_seat_of_its_person_and_a_step() {
+    let admitted = |case: &Case| case.decide(|caller, _, rules, facts| turn(caller, rules, facts));
+    let plain = Case { policy: None, ..good(true) };
+    assert_eq!(admitted(&plain), Ok(Turn { version: 3, hops: 9 }));
+    let defects: [(Refusal, Defect); 9] = [
+        (Refusal::NoHopsLeft, |case| case.hops = 0),
+        (Refusal::TargetNotFound(RunKind::Agent), |case| case.target = None),
+        (Refusal::PersonMayNot(RunKind::Agent), |case| case.facts.person.active = false),
+        (Refusal::PersonMayNot(RunKind::Agent), |case| case.facts.person.may_start = false),
+        (Refusal::SubscriptionRequired, |case| case.facts.billing.subscription = false),
+        (Refusal::SeatRequired, |case| case.facts.person.ai_seat = false),
+        (Refusal::InsufficientCredits, |case| case.facts.billing.credits = false),
+        (Refusal::AgentCreditLimit, |case| case.facts.billing.agent_credits = false),
+        (Refusal::ModelNotPriced, |case| case.facts.billing.model_priced = false),
+    ];
+    for (refusal, defect) in defects {
+        let mut case = good(true);
+        defect(&mut case);
+        assert_eq!(admitted(&case), Err(refusal));
+    }
+}
+
 /// The calls that an execution may make, none for any number, or why it may not call.
 type Calls = Result<Option<u32>, Refusal>;
 

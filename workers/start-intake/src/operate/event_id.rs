@@ -5,8 +5,13 @@ use runfleet_domain::{MessageId, NameError};
 use sha2::{Digest, Sha256};
 
 /// The id of the event that a request brings to a run.
-pub(super) fn of_request(id: &MessageId) -> Result<MessageId, NameError> {
+pub(crate) fn of_request(id: &MessageId) -> Result<MessageId, NameError> {
     derived("request", id)
+}
+
+/// The id of one of several events that a request brings.
+pub(crate) fn numbered(id: &MessageId, place: usize) -> Result<MessageId, NameError> {
+    derived(&format!("request-{place}"), id)
 }
 
 /// `kind:id`, or `kind:` and the digest of an id that leaves no room for that.

@@ -1,0 +1,89 @@
+//! What a person decides about tool calls that are held: it goes into the inbox of the run that wants to make them, and that
+//! run takes the first decision about each.
+
+use runfleet_agent::{Decision, Event};
+use runfleet_broker::{Classify, Failure};
+use runfleet_contracts::ErrorBody;
+use runfleet_contracts::chat::{ChatDecide, ChatDecided, HeldCall, ValidDecision};
+use runfleet_domain::{MessageId, RunId};
+use runfleet_store::{Appended, Conversation};
+
+use super::{Chatting, missing, show};
+use crate::operate::{Done, Trouble, Written, answer, event_id};
+
+/// Why a run is woken about whose calls somebody has decided.
+const DECIDED: &str = "decided";
+
+/// What a model is told of calls that were held when the person wrote something else.
+const OVERTAKEN: &str = "was not decided about; the person has written something else";
+
+/// Whether a call waits for a decision of the person.
+fn is_held(held: &[HeldCall], run: &str, call: &str) -> bool {
+    held.iter().any(|held| held.run_id == run && held.call_id == call)
+}
+
+/// The call does not wait for a decision (any more).
+fn not_held() -> ErrorBody {
+    ErrorBody::field("callId", "is not one that waits for a decision").with("reason", "NOT_HELD")
+}
+
+fn decision(decided: ValidDecision) -> Decision {
+    match decided {
+        ValidDecision::Approve => Decision::Approve,
+        ValidDecision::Edit(arguments) => Decision::Edit { arguments },
+        ValidDecision::Reject(reason) => Decision::Reject { reason },
+    }
+}
+
+impl Chatting<'_> {
+    pub(super) async fn decide(
+        &self,
+        options: &ChatDecide,
+        decided: ValidDecision,
+    ) -> Result<Done, Trouble> {
+        let Some(page) = self.named(&options.conversation_id).await? else {
+            return Ok(Done::Refused(missing(&options.conversation_id)));
+        };
+        let run = options.run().filter(|run| page.conversation.active == Some(*run));
+        let held = show::held(&page.conversation);
+        let Some(run) = run.filter(|_| is_held(&held, &options.run_id, &options.call_id)) else {
+            return Ok(Done::Refused(not_held()));
+        };
+        let id = event_id::of_request(&self.id).permanent("naming the event").before_writing()?;
+        match self.tell(run, &id, &options.call_id, decision(decided)).await.after_writing()? {
+            Appended::Added | Appended::Known => {}
+            Appended::Full => {
+                return Ok(Done::no_room("INBOX_FULL", "finding room in the inbox of the run"));
+            }
+            Appended::Ended | Appended::Missing => return Ok(Done::Refused(not_held())),
+        }
+        runfleet_faults::point("intake.decision_told");
+        self.wake(run, DECIDED).await.after_writing()?;
+        answer(ChatDecided { run_id: run.to_string(), call_id: options.call_id.clone() })
+    }
+
+    /// Rejects everything that the active turn of a conversation holds: the person has written something else.
+    pub(super) async fn close_held(&self, conversation: &Conversation) -> Result<(), Failure> {
+        let Some(run) = conversation.active else { return Ok(()) };
+        let held = show::held(conversation);
+        for (place, call) in held.iter().enumerate() {
+            let id = event_id::numbered(&self.id, place).permanent("naming the event")?;
+            let rejected = Decision::Reject { reason: Some(OVERTAKEN.to_owned()) };
+            // A full inbox, or a run that has ended, needs no decision of this kind: calls that nobody decides about expire.
+            self.tell(run, &id, &call.call_id, rejected).await?;
+        }
+        if held.is_empty() { Ok(()) } else { self.wake(run, DECIDED).await }
+    }
+
+    async fn tell(
+        &self,
+        run: RunId,
+        id: &MessageId,
+        call_id: &str,
+        decision: Decision,
+    ) -> Result<Appended, Failure> {
+        let event = Event::Approval { call_id: call_id.to_owned(), decision }.bounded();
+        let body = serde_json::to_string(&event).permanent("writing the decision")?;
+        self.deps.store.append_event(run, id, &body).await.transient("telling the run")
+    }
+}
