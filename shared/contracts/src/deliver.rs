@@ -5,6 +5,7 @@ use runfleet_domain::limits::{CHAT_MESSAGE_CHARS_MAX, CHAT_NOTE_CHARS_MAX};
 use runfleet_domain::{MessageId, RunId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::message::Message;
 
@@ -42,6 +43,11 @@ impl DeliverMessage {
     /// The id under which the result waits in the inbox of the run, so that a second one is known.
     pub fn event_id(&self) -> Option<MessageId> {
         format!("tool:{}", self.call_id).parse().ok()
+    }
+
+    /// The event that tells the run the result of the call, in the form of its inbox.
+    pub fn done(&self, output: &Value) -> Value {
+        json!({"kind": "toolDone", "callId": self.call_id, "output": output})
     }
 
     /// Whether the texts keep their bounds.

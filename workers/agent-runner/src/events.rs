@@ -38,3 +38,25 @@ fn one(body: &str) -> Option<Event> {
 pub(crate) fn body(event: Event) -> Option<String> {
     serde_json::to_string(&event.bounded()).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use runfleet_contracts::DeliverMessage;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_result_of_a_message_to_a_person_is_read_as_that_of_any_tool() {
+        let deliver = DeliverMessage {
+            run_id: "AG1501JDX3Z8GF0000000000000000".parse().unwrap(),
+            call_id: "call_1_1".to_owned(),
+            message: "Hello".to_owned(),
+            note: None,
+            deadline: 1,
+        };
+        let output = json!({"status": "success", "content": {"delivery": "SENT"}});
+        let read = one(&deliver.done(&output).to_string());
+        assert_eq!(read, Some(Event::ToolDone { call_id: "call_1_1".to_owned(), output }));
+    }
+}

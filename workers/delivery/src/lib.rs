@@ -1,43 +1,40 @@
-//! Will bring an agent's messages to people. For now it takes its messages off the queues and parks each one with the reason,
-//! so that nothing is lost and nothing waits unseen.
+//! Brings messages of agents to people: takes `deliver.message.v1`, asks the rules, reserves the message in the ledger, sends it
+//! through the sink of its agent, records what became of it, and tells the run that waits.
+//!
+//! A message is sent at most once for each id, and never beyond the caps: both are decided by the ledger, in the script that
+//! reserves it. What an attempt means is decided by `outcome`, whether a message may go by `rules`; both touch nothing.
 
-use runfleet_broker::{DecodeError, Inbound, Inbox, Verdict};
+mod config;
+mod handler;
+mod metrics;
+mod outcome;
+mod quiet;
+mod recipients;
+mod rules;
+mod sinks;
+mod told;
+
+use std::sync::Arc;
+
+use runfleet_contracts::DeliverMessage;
 use runfleet_domain::Lane;
-use runfleet_runtime::{Env, Process};
-use runfleet_worker::{Fleet, Settings};
+use runfleet_runtime::Process;
+use runfleet_worker::Fleet;
+use runfleet_worker::inbox::Only;
 
-/// Settings of delivery.
-#[derive(Debug)]
-pub struct Config {
-    fleet: Settings,
-}
-
-impl Config {
-    /// Reads all settings.
-    pub fn from_env(env: &mut Env) -> Option<Self> {
-        Some(Self { fleet: Settings::from_env(env, "delivery")? })
-    }
-}
-
-/// Any message at all.
-struct Anything {
-    kind: String,
-}
-
-impl Inbox for Anything {
-    fn decode(kind: &str, _body: &[u8]) -> Result<Self, DecodeError> {
-        Ok(Self { kind: kind.to_owned() })
-    }
-}
+pub use crate::config::Config;
+use crate::handler::Deps;
 
 /// Runs until asked to stop.
 pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
-    let fleet = Fleet::connect(config.fleet, process).await?;
+    let Config { fleet, caps, lease, allow, places, recipients } = config;
+    let fleet = Fleet::connect(fleet, process).await?;
+    let (sinks, recipients) = handler::sinks(&fleet, allow, places, recipients)?;
+    let deps = Arc::new(Deps::new(&fleet, sinks, recipients, caps, lease)?);
     let lanes = fleet.lanes(&Lane::ALL);
-    fleet.consume::<Anything, _, _>(lanes, |message| async move { Ok(park(&message)) }).await
-}
-
-fn park(message: &Inbound<Anything>) -> Verdict {
-    let detail = format!("this version of delivery sends no messages; kind {}", message.body.kind);
-    Verdict::Park("not_supported", detail)
+    fleet
+        .consume::<Only<DeliverMessage>, _, _>(lanes, move |message| {
+            handler::handle(Arc::clone(&deps), message)
+        })
+        .await
 }

@@ -1,0 +1,355 @@
+//! One message: who it is for, whether it may go, one attempt to send it, and what the run is told.
+//!
+//! In this order: reserve, send, mark, tell the run, wake it, acknowledge. Whoever comes again after a crash finds in the ledger how
+//! far the one before has got.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use runfleet_broker::{Classify, Failure, HandlerResult, Inbound, Publisher, Verdict};
+use runfleet_catalog::{QuietRules, Snapshot};
+use runfleet_contracts::DeliverMessage;
+use runfleet_contracts::agents::{AgentInput, Conversation};
+use runfleet_contracts::facts::{ChatFrom, ChatMessage};
+use runfleet_domain::{Name, RunKind};
+use runfleet_http::{AllowList, Client, Config as HttpConfig};
+use runfleet_runtime::clock::now_ms;
+use runfleet_store::{
+    Appended, Delivery, DeliveryStatus, MarkHow, Marked, MessageCaps, Refused, Reserve, Reserved,
+    RunRecord, Sending, Store,
+};
+use runfleet_worker::inbox::Only;
+use runfleet_worker::keys::Places;
+use runfleet_worker::{CatalogCache, Fleet, effects};
+
+use crate::metrics::Metrics;
+use crate::outcome::{self, FAILED, Next, Outcome, UNAVAILABLE};
+use crate::recipients::{Recipients, RecipientsConfig};
+use crate::rules::{self, Known, May};
+use crate::sinks::{Held, Letter, Sinks};
+use crate::told;
+
+/// When a message is looked at again whose sink is busy with others.
+const CROWDED_PAUSE: Duration = Duration::from_secs(5);
+
+/// What the handler may touch.
+pub(crate) struct Deps {
+    store: Store,
+    publisher: Publisher,
+    catalog: CatalogCache,
+    sinks: Sinks,
+    recipients: Recipients,
+    caps: MessageCaps,
+    lease: Duration,
+    metrics: Metrics,
+}
+
+/// What sends, and who knows recipients: each with a list of its own of what may be called.
+pub(crate) fn sinks(
+    fleet: &Fleet,
+    allow: AllowList,
+    places: Places,
+    recipients: RecipientsConfig,
+) -> anyhow::Result<(Sinks, Recipients)> {
+    let http = HttpConfig { allow: allow.clone(), ..HttpConfig::default() };
+    let client = Client::new(http, &fleet.process.registry).context("preparing the sinks")?;
+    let recipients = Recipients::new(recipients, &client)?;
+    Ok((Sinks::new(client, allow, places), recipients))
+}
+
+impl Deps {
+    pub(crate) fn new(
+        fleet: &Fleet,
+        sinks: Sinks,
+        recipients: Recipients,
+        caps: MessageCaps,
+        lease: Duration,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            store: fleet.store.clone(),
+            publisher: fleet.publisher.clone(),
+            catalog: fleet.catalog.clone(),
+            sinks,
+            recipients,
+            caps,
+            lease,
+            metrics: Metrics::new(&fleet.process.registry)?,
+        })
+    }
+}
+
+/// A message on its way to a person.
+struct Errand<'a> {
+    deps: &'a Deps,
+    call: &'a DeliverMessage,
+    record: &'a RunRecord,
+    input: AgentInput,
+    person: Name,
+    attempt: u32,
+    /// When the agent called, in Unix milliseconds; 0 when nobody knows.
+    called_ms: u64,
+}
+
+pub(crate) async fn handle(
+    deps: Arc<Deps>,
+    message: Inbound<Only<DeliverMessage>>,
+) -> HandlerResult {
+    let (body, message) = message.split();
+    let call = body.0;
+    if call.run_id.kind() != RunKind::Agent || !call.is_within_bounds() {
+        return Ok(Verdict::Park(
+            "malformed",
+            "not a message that an agent run can send".to_owned(),
+        ));
+    }
+    let record = deps.store.load_run(call.run_id).await.transient("loading the run")?;
+    let Some(record) = record else { return Ok(Verdict::Drop("no_such_run")) };
+    if record.state.is_final() {
+        // What was left of the message was settled with the end of the run.
+        return Ok(Verdict::Drop("run_ended"));
+    }
+    let input = record.input.as_deref().and_then(|input| serde_json::from_str(input).ok());
+    let Some((input, person)) = input.and_then(recipient) else {
+        return Ok(Verdict::Park("no_recipient", "the run may not write to anybody".to_owned()));
+    };
+    let (attempt, called_ms) = (message.attempt, message.timestamp_ms);
+    let errand =
+        Errand { deps: &deps, call: &call, record: &record, input, person, attempt, called_ms };
+    errand.run().await
+}
+
+fn recipient(input: AgentInput) -> Option<(AgentInput, Name)> {
+    let person = input.deliver_to.as_ref()?.personnel_id.parse().ok()?;
+    Some((input, person))
+}
+
+impl Errand<'_> {
+    async fn run(&self) -> HandlerResult {
+        let workspace = &self.record.workspace;
+        let snapshot = self.deps.catalog.get(workspace).await.transient("loading the catalog")?;
+        let snapshot = snapshot.as_deref();
+        let may = self.may(snapshot).await?;
+        let found = snapshot.and_then(|snapshot| snapshot.sink_of(&self.record.target));
+        let refused = match (may, &found) {
+            (May::Wait(until), _) => {
+                let wait = Duration::from_millis(until.saturating_sub(now_ms()));
+                return Ok(Verdict::Snooze(wait));
+            }
+            (May::Not(refused), _) => Some(refused),
+            // Its agent names a sink that is not there: somebody has to declare it.
+            (May::Go, None) => Some(FAILED),
+            (May::Go, Some(_)) => None,
+        };
+        let held = found.map(|(name, sink)| (self.deps.sinks.of(workspace, &name, &sink), name));
+        let (held, permit) = match (held, refused) {
+            (Some((held, name)), None) => match held.permit().await {
+                Some(permit) => (Some((held, name)), Some(permit)),
+                None => return Ok(Verdict::Snooze(CROWDED_PAUSE)),
+            },
+            (held, _) => (held, None),
+        };
+        let verdict = self.reserve(snapshot, held, refused).await;
+        drop(permit);
+        verdict
+    }
+
+    /// Whether the message may go now. Whoever knows the person is not asked in vain.
+    async fn may(&self, snapshot: Option<&Snapshot>) -> Result<May, Failure> {
+        let (now, deadline) = (now_ms(), self.call.deadline);
+        if now >= deadline {
+            return Ok(May::Not(UNAVAILABLE));
+        }
+        let (workspace, agent) = (&self.record.workspace, &self.record.target);
+        let facts = self.deps.recipients.facts(snapshot, workspace, &self.person, agent).await?;
+        let settings = self.deps.store.chat_settings(workspace, &self.person).await;
+        let settings = settings.transient("reading what the person has said")?;
+        let rules = snapshot.and_then(|snapshot| snapshot.agent(agent));
+        let rules = rules.map_or_else(QuietRules::default, |agent| agent.spec.quiet_hours.clone());
+        let known = Known { facts, settings: &settings, rules: &rules };
+        Ok(rules::may(&known, now, deadline))
+    }
+
+    async fn reserve(
+        &self,
+        snapshot: Option<&Snapshot>,
+        held: Option<(Arc<Held>, Name)>,
+        refused: Option<Refused<'static>>,
+    ) -> HandlerResult {
+        let (call, record) = (self.call, self.record);
+        let to = self.input.deliver_to.as_ref();
+        let kind = held.as_ref().map_or("builtin", |(held, _)| held.kind());
+        let reserve = Reserve {
+            run_id: call.run_id,
+            call_id: &call.call_id,
+            workspace: &record.workspace,
+            agent: &record.target,
+            person: &self.person,
+            latest: to.and_then(|to| to.conversation) == Some(Conversation::Latest),
+            title: to.and_then(|to| to.title.as_deref()),
+            text: &call.message,
+            note: call.note.as_deref(),
+            caps: self.deps.caps,
+            sink_dedups: held.as_ref().is_some_and(|(held, _)| held.deduplicates()),
+            lease: self.deps.lease,
+            refused,
+        };
+        runfleet_faults::point("delivery.before_reserve");
+        let began = Instant::now();
+        let reserved = self.deps.store.reserve_message(&reserve).await;
+        match reserved.transient("reserving a message")? {
+            Reserved::Reserved(sending) => {
+                runfleet_faults::point("delivery.reserved");
+                let Some((held, name)) = held else {
+                    return self.mark(&sending, MarkHow::NotSent(FAILED), kind).await;
+                };
+                self.attempt(snapshot, &held, &name, &sending, began).await
+            }
+            Reserved::Known { delivery, first } => {
+                if first {
+                    self.deps.metrics.decided(kind, &delivery, None);
+                }
+                self.tell(&delivery).await
+            }
+            Reserved::Busy { lease_until_ms } => {
+                let wait = Duration::from_millis(lease_until_ms.saturating_sub(now_ms()));
+                Ok(Verdict::Snooze(wait))
+            }
+            Reserved::RunEnded => Ok(Verdict::Drop("run_ended")),
+            Reserved::Missing => Ok(Verdict::Drop("no_such_run")),
+            Reserved::Mismatch => {
+                let what = "the run may not write to this person".to_owned();
+                Ok(Verdict::Park("no_recipient", what))
+            }
+        }
+    }
+
+    /// Sends the message, if there is still time within the lease.
+    async fn attempt(
+        &self,
+        snapshot: Option<&Snapshot>,
+        held: &Held,
+        name: &Name,
+        sending: &Sending,
+        began: Instant,
+    ) -> HandlerResult {
+        if held.is_builtin() {
+            return self.mark(sending, MarkHow::Post, held.kind()).await;
+        }
+        // Whoever was held up for so long may not be the only one any more.
+        if began.elapsed() + held.within() > self.deps.lease {
+            self.again(sending, MarkHow::Later).await?;
+            return Ok(Verdict::Snooze(CROWDED_PAUSE));
+        }
+        let record = self.record;
+        let id = self.call.id_of_text();
+        let agent = snapshot.and_then(|snapshot| snapshot.agent(&record.target));
+        let agent_name = agent.and_then(|agent| agent.display_name.as_deref());
+        let letter = Letter {
+            id: &id,
+            workspace: &record.workspace,
+            project: &record.project,
+            agent: &record.target,
+            agent_name: agent_name.unwrap_or(record.target.as_str()),
+            person: &self.person,
+            reach: snapshot.and_then(|snapshot| snapshot.reach_of(&self.person, name)),
+            conversation: sending.conversation,
+            new_conversation: sending.new_conversation,
+            title: self.input.deliver_to.as_ref().and_then(|to| to.title.as_deref()),
+            text: &self.call.message,
+            now_ms: now_ms(),
+        };
+        let asked = Instant::now();
+        let outcome = self.deps.sinks.send(held, &letter).await;
+        runfleet_faults::point("delivery.sent");
+        self.deps.metrics.attempted(held.kind(), outcome, asked.elapsed());
+        self.settle(held, sending, outcome).await
+    }
+
+    async fn settle(&self, held: &Held, sending: &Sending, outcome: Outcome) -> HandlerResult {
+        let left_ms = self.call.deadline.saturating_sub(now_ms());
+        match outcome::next(outcome, held.deduplicates(), self.attempt, left_ms) {
+            Next::Settle(how) => self.mark(sending, how, held.kind()).await,
+            Next::Again { how, wait } => {
+                let (run, kind) = (self.call.run_id, held.kind());
+                tracing::info!(%run, sink = kind, result = outcome.as_str(), "a message is tried again");
+                self.again(sending, how).await?;
+                match outcome {
+                    // It has said for how long it wants to be left alone.
+                    Outcome::Busy(Some(_)) | Outcome::Unsure(Some(_)) => Ok(Verdict::Snooze(wait)),
+                    _ => Err(Failure::transient("sending a message")),
+                }
+            }
+        }
+    }
+
+    /// Gives a reservation back for another attempt. Whoever has taken it meanwhile decides.
+    async fn again(&self, sending: &Sending, how: MarkHow<'static>) -> Result<(), Failure> {
+        self.write(sending, how).await.map(|_| ())
+    }
+
+    async fn write(&self, sending: &Sending, how: MarkHow<'static>) -> Result<Marked, Failure> {
+        let (run, call, period) = (self.call.run_id, &self.call.call_id, self.deps.caps.period);
+        let marked = self.deps.store.mark_message(run, call, sending.fence, how, period).await;
+        marked.transient("recording what became of a message")
+    }
+
+    async fn mark(&self, sending: &Sending, how: MarkHow<'static>, kind: &str) -> HandlerResult {
+        let marked = self.write(sending, how).await?;
+        runfleet_faults::point("delivery.marked");
+        match marked {
+            Marked::Known { delivery, first, .. } => {
+                if first {
+                    let since = now_ms().checked_sub(self.called_ms);
+                    let since = since.filter(|_| self.called_ms > 0).map(Duration::from_millis);
+                    self.deps.metrics.decided(kind, &delivery, since);
+                }
+                self.tell(&delivery).await
+            }
+            // Somebody else has it, or had it: what became of it is looked at again.
+            Marked::Later | Marked::Lost => Ok(Verdict::Snooze(CROWDED_PAUSE)),
+            Marked::Missing => Ok(Verdict::Drop("no_such_message")),
+        }
+    }
+
+    /// Tells live readers and the run that waits. All of it may be done again.
+    async fn tell(&self, delivery: &Delivery) -> HandlerResult {
+        self.tell_readers(delivery);
+        let (call, record) = (self.call, self.record);
+        let id = call.event_id().ok_or_else(|| Failure::permanent("naming an event"))?;
+        let body = told::event(call, delivery);
+        let appended = self.deps.store.append_event(record.id, &id, &body).await;
+        let verdict = match appended.transient("storing the result of a message")? {
+            Appended::Added => Verdict::Done,
+            // Whoever stored it may have died before the run was woken.
+            Appended::Known => Verdict::Duplicate,
+            Appended::Full => return Err(Failure::transient("storing a result in a full inbox")),
+            Appended::Ended => return Ok(Verdict::Drop("run_ended")),
+            Appended::Missing => return Ok(Verdict::Drop("no_such_run")),
+        };
+        runfleet_faults::point("delivery.told");
+        let trace = record.traceparent.as_deref();
+        let wake = effects::advance(record.id, &id, record.lane, trace);
+        let wake = wake.permanent("writing the message that wakes a run")?;
+        effects::publish(&self.deps.publisher, wake).await.transient("waking a run")?;
+        runfleet_faults::point("delivery.woken");
+        Ok(verdict)
+    }
+
+    fn tell_readers(&self, delivery: &Delivery) {
+        let (DeliveryStatus::Sent, Some(conversation)) = (delivery.status, delivery.conversation)
+        else {
+            return;
+        };
+        self.deps.publisher.publish_fact(&ChatMessage {
+            message_id: self.call.id_of_text(),
+            conversation_id: conversation.to_string(),
+            new_conversation: delivery.new_conversation,
+            workspace: self.record.workspace.clone(),
+            agent: self.record.target.clone(),
+            person: self.person.clone(),
+            from: ChatFrom::Agent,
+            at: now_ms(),
+        });
+    }
+}
