@@ -5,7 +5,9 @@
 
 pub mod admission;
 pub mod caller;
+pub mod cron;
 pub mod id;
+pub mod job;
 pub mod lane;
 pub mod limits;
 pub mod name;

@@ -251,3 +251,24 @@ pub const CHAT_MESSAGES_AT_ONCE: u32 = 100;
 
 /// Messages of a conversation in one answer, in bytes of their JSON. One message is given in any case.
 pub const CHAT_MESSAGES_BYTES_AT_ONCE: usize = 131_072;
+
+/// `jobs.enqueue` calls of one execution.
+pub const ENQUEUES_PER_EXECUTION: u32 = 50;
+
+/// Payload of `jobs.enqueue`, in bytes of its JSON text.
+pub const JOB_PAYLOAD_BYTES_MAX: usize = 65_536;
+
+/// How far ahead a job may be enqueued.
+pub const JOB_DELAY_MAX: Duration = Duration::from_hours(30 * 24);
+
+/// How long after its publication the message of an attempt may be taken to begin it; then the dispatcher publishes another.
+pub const JOB_BEGIN_WITHIN: Duration = Duration::from_hours(24);
+
+/// How much longer than an attempt may take its result is waited for.
+pub const JOB_RESULT_GRACE: Duration = Duration::from_secs(10);
+
+/// Ended job runs of one project that its history holds; the oldest go first.
+pub const JOB_HISTORY_MAX: u32 = 100_000;
+
+/// Job runs in one answer of the listing.
+pub const JOBS_LISTED_MAX: u32 = 200;
