@@ -9,9 +9,6 @@ use anyhow::{Context, Result, bail};
 use prometheus::Registry;
 use runfleet_broker::{Broker, BrokerConfig, Management, Topology, TopologyAdmin};
 use runfleet_catalog::{Bundle, Job, Project};
-use runfleet_client::Client;
-use runfleet_contracts::Claims;
-use runfleet_contracts::claims::{AUDIENCE, Source};
 use runfleet_domain::{JobKey, Name};
 use runfleet_identity::Signer;
 use runfleet_store::Store;
@@ -58,7 +55,7 @@ pub struct Fleet {
     pub store: Store,
     /// A broker session of the test.
     pub broker: Broker,
-    signer: Signer,
+    pub(crate) signer: Signer,
     dir: TempDir,
     env: BTreeMap<String, String>,
     workers: BTreeMap<&'static str, Running>,
@@ -83,12 +80,16 @@ impl Fleet {
         let (private, public) = runfleet_identity::generate("test")?;
         let keys = dir.path().join("token-keys.json");
         std::fs::write(&keys, public)?;
+        let signing = dir.path().join("signing.pem");
+        std::fs::write(&signing, private.expose_secret())?;
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/example/scripts");
         let mut env: BTreeMap<String, String> = [
             ("RUNFLEET_AMQP_URL", namespace.amqp.expose_secret().to_owned()),
             ("RUNFLEET_REDIS_URL", namespace.redis().expose_secret().to_owned()),
             ("RUNFLEET_NAMESPACE", namespace.name.clone()),
             ("RUNFLEET_TOKEN_KEYS_FILE", keys.display().to_string()),
+            ("RUNFLEET_TOKEN_SIGNING_KEY_FILE", signing.display().to_string()),
+            ("RUNFLEET_TOKEN_SIGNING_KID", "test".to_owned()),
             ("RUNFLEET_ADMIN_ADDR", "127.0.0.1:0".to_owned()),
             ("RUNFLEET_LOG", "warn".to_owned()),
             // What heals faults in minutes in production heals them in seconds here.
@@ -139,10 +140,15 @@ impl Fleet {
 
     /// Applies the example project with one more job.
     pub async fn declare_job(&self, key: &str) -> Result<()> {
+        let job = Job { name: key.to_owned(), timeout_ms: 30_000, max_attempts: 5, schedule: None };
+        self.declare(key, job).await
+    }
+
+    /// The same with everything that the job is.
+    pub async fn declare(&self, key: &str, job: Job) -> Result<()> {
         let key: JobKey = key.parse()?;
         self.apply_changed(|project| {
-            let job = Job { name: key.to_string(), timeout_ms: 30_000, max_attempts: 5 };
-            project.jobs.insert(key.clone(), job);
+            project.jobs.insert(key.clone(), job.clone());
         })
         .await
     }
@@ -321,39 +327,6 @@ impl Fleet {
     /// Whether a worker has ended.
     pub fn has_ended(&mut self, worker: &str) -> Result<bool> {
         Ok(self.running(worker)?.child.try_wait()?.is_some())
-    }
-
-    /// Claims of a fresh execution of the example project.
-    pub fn claims(&self) -> Claims {
-        let (workspace, project) = project();
-        let now = runfleet_runtime::clock::now_ms() / 1_000;
-        let execution = ulid::Ulid::generate().to_string();
-        Claims {
-            aud: AUDIENCE.to_owned(),
-            exp: now + 3_600,
-            iat: now,
-            workspace,
-            project,
-            execution: execution.parse().unwrap_or_else(|_| unreachable!("a ULID is a name")),
-            source: Source::Batch,
-            user: None,
-            read_only: false,
-            hops: 10,
-            depth: 0,
-            chain: 0,
-            version: None,
-            wait_for_day: false,
-        }
-    }
-
-    /// A signed token.
-    pub fn token(&self, claims: &Claims) -> Result<SecretString> {
-        Ok(self.signer.mint(claims)?)
-    }
-
-    /// A client of the example project.
-    pub fn client(&self) -> Result<Client> {
-        Ok(Client::new(&self.broker, self.token(&self.claims())?))
     }
 
     /// A bare connection to the fleet's broker.

@@ -36,8 +36,8 @@ impl Jobs {
                 let (map, publisher) = (Arc::clone(&map), publisher.clone());
                 async move {
                     let job = message.body.0;
-                    let result =
-                        JobResult { job_id: job.job_id, attempt: job.attempt, succeeded: true };
+                    let (job_id, attempt) = (job.job_id, job.attempt);
+                    let result = JobResult { job_id, attempt, succeeded: true, error: None };
                     map.lock()
                         .unwrap_or_else(PoisonError::into_inner)
                         .entry(job.job_id)

@@ -2,9 +2,11 @@
 
 mod bad_model;
 pub mod bench;
+mod callers;
 mod documents;
 pub mod drawn;
 mod fleet;
+mod job_host;
 mod jobs;
 mod mock;
 mod platform;
@@ -17,6 +19,7 @@ mod wire;
 pub use bad_model::{ANSWER, BadModel, CANARY, RETRY_AFTER};
 pub use documents::AGENTS;
 pub use fleet::{Fleet, Options, WORKERS};
+pub use job_host::{Attempt, Ending, JobHost};
 pub use jobs::Jobs;
 pub use mock::ModelMock;
 pub use platform::Platform;

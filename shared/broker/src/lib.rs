@@ -30,7 +30,7 @@ pub use outgoing::Outgoing;
 pub use publisher::{Confirm, PublishError, Publisher, ReplyError};
 pub use requester::{RequestError, Requester};
 pub use route::{Line, Route};
-pub use session::{Broker, BrokerError};
+pub use session::{Broker, BrokerError, NotAsked, QueueState};
 pub use topology::{Object, Topology, TopologyAdmin, TopologyError};
 
 /// Filter directives that every log subscriber of a process with a broker needs: without them the client library writes

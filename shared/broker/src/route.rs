@@ -55,6 +55,8 @@ pub enum Route {
     Answer(Lane),
     /// Answers of hosts, to agent-runner: the queues of [`Route::Agent`] through the same exchange.
     AgentAnswer(Lane),
+    /// What hosts say of jobs, to completion-dispatcher: the queues of [`Route::Done`] through the same exchange.
+    JobAnswer(Lane),
     /// Jobs of a project, to its hosts.
     Job {
         /// The workspace.
@@ -113,8 +115,12 @@ impl Route {
             Self::Agent(Line::Quarantine) => "agent-runner.quarantine",
             Self::Deliver(Lane::Interactive) => "delivery.interactive",
             Self::Deliver(Lane::Backfill) => "delivery.backfill",
-            Self::Done(Lane::Interactive) => "completion-dispatcher.interactive",
-            Self::Done(Lane::Backfill) => "completion-dispatcher.backfill",
+            Self::Done(Lane::Interactive) | Self::JobAnswer(Lane::Interactive) => {
+                "completion-dispatcher.interactive"
+            }
+            Self::Done(Lane::Backfill) | Self::JobAnswer(Lane::Backfill) => {
+                "completion-dispatcher.backfill"
+            }
             Self::Call(Lane::Interactive) => "process-runner.calls",
             Self::Call(Lane::Backfill) => "process-runner.calls-backfill",
             Self::Turn(Lane::Interactive) => "agent-runner.turns",
@@ -139,7 +145,7 @@ impl Route {
             Self::Agent(_) | Self::Turn(_) | Self::Tool(_) => "x.agent",
             Self::Deliver(_) => "x.deliver",
             Self::Done(_) => "x.done",
-            Self::Answer(_) | Self::AgentAnswer(_) => names::ANSWER_EXCHANGE,
+            Self::Answer(_) | Self::AgentAnswer(_) | Self::JobAnswer(_) => names::ANSWER_EXCHANGE,
             Self::Job { .. } => names::JOB_EXCHANGE,
             Self::Task { .. } => names::TASK_EXCHANGE,
         }
@@ -155,7 +161,7 @@ impl Route {
             Self::Call(_) => Target::Call,
             Self::Turn(_) => Target::Turn,
             Self::Tool(_) => Target::Tool,
-            Self::Answer(_) | Self::AgentAnswer(_) => Target::Answer,
+            Self::Answer(_) | Self::AgentAnswer(_) | Self::JobAnswer(_) => Target::Answer,
             Self::Job { .. } => Target::Job,
             Self::Task { .. } => Target::Task,
         }
@@ -235,6 +241,9 @@ mod tests {
             let (answer, run) = (Route::Answer(lane), Route::Process(lane.into()));
             assert_eq!(answer.queue(), run.queue());
             assert_ne!(answer.exchange(), run.exchange());
+            let (answer, done) = (Route::JobAnswer(lane), Route::Done(lane));
+            assert_eq!(answer.queue(), done.queue());
+            assert_ne!(answer.exchange(), done.exchange());
         }
     }
 }

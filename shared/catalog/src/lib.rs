@@ -20,6 +20,7 @@ mod node;
 mod reader;
 mod rights;
 mod sink;
+mod schedule;
 mod snapshot;
 mod spec;
 mod summary;
@@ -43,6 +44,7 @@ pub use sink::{
     BUILTIN_SINK, ChatSink, QuietHours, QuietPolicy, QuietRules, SinkKind, SmtpSecurity,
     SmtpServer, minute_of,
 };
+pub use schedule::{Clock, Schedule, ScheduleError};
 pub use snapshot::{FORMAT, Snapshot, SnapshotError};
 pub use summary::{
     InputProblem, ProcessCheck, ProcessKind, ProcessProblem, ProcessSummary, Variable, VariableType,

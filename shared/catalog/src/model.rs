@@ -12,6 +12,7 @@ use runfleet_domain::limits::{
 };
 use runfleet_domain::policy::Policy;
 
+use crate::schedule::Schedule;
 use crate::summary::{InputProblem, ProcessSummary};
 
 /// A workspace without its people.
@@ -189,6 +190,9 @@ pub struct Job {
     pub timeout_ms: u32,
     /// Attempts, the first included: 1 to 10.
     pub max_attempts: u32,
+    /// When it runs by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
 }
 
 /// Limits of a project.

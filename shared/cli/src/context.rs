@@ -178,5 +178,6 @@ pub(crate) fn claims(workspace: Name, project: Name, user: Option<Name>) -> Clai
         chain: 0,
         version: None,
         wait_for_day: false,
+        origin: None,
     }
 }

@@ -1,5 +1,7 @@
-//! `runfleet jobs tail`: a stand-in for a project host. It takes jobs, prints them and reports them done.
+//! `runfleet jobs tail`, a stand-in for a project host: it takes jobs, prints them and reports them done. And `runfleet jobs
+//! enqueue`.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -7,12 +9,14 @@ use runfleet_broker::{
     Broker, Classify, ConsumerConfig, Failure, Inbound, LaneConfig, Outgoing, Publisher, Route,
     Verdict,
 };
+use runfleet_client::Job;
 use runfleet_contracts::{JobResult, JobRun, Message};
 use runfleet_domain::{Lane, Name};
 use runfleet_worker::inbox::JobInbox;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::calls::{client, json, print};
 use crate::context::{Context, Identity};
 
 /// Arguments of `jobs tail`.
@@ -23,6 +27,47 @@ pub(crate) struct TailArgs {
     count: Option<usize>,
     #[command(flatten)]
     identity: Identity,
+}
+
+/// Arguments of `jobs enqueue`.
+#[derive(clap::Args)]
+pub(crate) struct EnqueueArgs {
+    /// The job.
+    job: String,
+    /// What its handler gets: JSON.
+    #[arg(long)]
+    payload: Option<String>,
+    /// How long the first attempt waits, in milliseconds.
+    #[arg(long)]
+    delay_ms: Option<u64>,
+    /// When the first attempt begins at the earliest, in Unix milliseconds.
+    #[arg(long, conflicts_with = "delay_ms")]
+    run_at: Option<u64>,
+    /// Idempotency key: two calls for the job with one key are one job run.
+    #[arg(long)]
+    key: Option<String>,
+    #[command(flatten)]
+    identity: Identity,
+}
+
+pub(crate) async fn enqueue(args: EnqueueArgs) -> Result<ExitCode> {
+    let mut job = Job::new(args.job);
+    if let Some(payload) = json("--payload", args.payload)? {
+        job = job.payload(&payload)?;
+    }
+    if let Some(delay) = args.delay_ms {
+        job = job.delay(Duration::from_millis(delay));
+    }
+    if let Some(at) = args.run_at {
+        job = job.run_at(at);
+    }
+    if let Some(key) = args.key {
+        job = job.idempotency_key(key);
+    }
+    let (client, broker) = client(&args.identity)?;
+    let answer = client.jobs().enqueue(job).await;
+    broker.close().await;
+    print(answer)
 }
 
 /// Takes the jobs of one project until `shutdown`; each is sent to the receiver before it is reported done.
@@ -53,7 +98,8 @@ async fn take(
     publisher: Publisher,
 ) -> Result<Verdict, Failure> {
     let job = message.body.0;
-    let result = JobResult { job_id: job.job_id, attempt: job.attempt, succeeded: true };
+    let result =
+        JobResult { job_id: job.job_id, attempt: job.attempt, succeeded: true, error: None };
     let body = serde_json::to_vec(&result).permanent("writing a job result")?;
     let id = format!("result:{}:{}", result.job_id, result.attempt);
     // The receiver is gone when enough jobs have been seen: this one goes back to the queue.
@@ -61,7 +107,10 @@ async fn take(
         return Ok(Verdict::Snooze(Duration::ZERO));
     }
     let message = Outgoing::new(JobResult::KIND, id, body).in_lane(message.lane);
-    publisher.publish(&Route::Done(message.lane), message).await.transient("reporting a job")?;
+    publisher
+        .publish(&Route::JobAnswer(message.lane), message)
+        .await
+        .transient("reporting a job")?;
     Ok(Verdict::Done)
 }
 

@@ -10,6 +10,7 @@ mod calls;
 mod chat;
 mod context;
 mod dev;
+mod job_list;
 mod jobs;
 mod keys;
 mod messages;
@@ -132,6 +133,15 @@ async fn on_run(command: Run) -> anyhow::Result<ExitCode> {
 enum Jobs {
     /// Take the jobs of a project off its queue, print each one and report it done: a stand-in for a project host.
     Tail(jobs::TailArgs),
+    /// Enqueue a job of the project through the public path.
+    Enqueue(jobs::EnqueueArgs),
+    /// Job runs of a project, newest first, and whether a host takes them. Looks into the ledger and at the queue.
+    List(job_list::ListArgs),
+    /// Where a job run stands. Looks into the ledger.
+    Show {
+        /// The id of the job run.
+        id: String,
+    },
 }
 
 /// Documents or directories, for commands that read them.
@@ -175,6 +185,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Signal(command) => return messages::signal(command).await,
         Command::Chat(command) => return chat::run(command).await,
         Command::Jobs(Jobs::Tail(args)) => jobs::tail(args).await?,
+        Command::Jobs(Jobs::Enqueue(args)) => return jobs::enqueue(args).await,
+        Command::Jobs(Jobs::List(args)) => job_list::list(args).await?,
+        Command::Jobs(Jobs::Show { id }) => job_list::show(&id).await?,
         Command::Keys(command) => keys::run(command).await?,
         Command::Batch(command) => batch::run(command).await?,
         Command::Process(command) => return process::run(command),

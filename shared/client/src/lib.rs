@@ -29,6 +29,7 @@
 mod agents;
 mod chat;
 mod error;
+mod jobs;
 mod operations;
 mod processes;
 
@@ -51,6 +52,7 @@ use ulid::Ulid;
 pub use crate::agents::{AgentStartOptions, Agents};
 pub use crate::chat::Chat;
 pub use crate::error::Error;
+pub use crate::jobs::{Job, Jobs};
 pub use crate::operations::Message;
 pub use crate::processes::{ProcessStartOptions, Processes};
 
@@ -108,6 +110,11 @@ impl Client {
     /// Calls that are about the conversations of the token's user with agents.
     pub fn chat(&self) -> Chat<'_> {
         Chat(self)
+    }
+
+    /// Calls that are about background jobs.
+    pub fn jobs(&self) -> Jobs<'_> {
+        Jobs(self)
     }
 
     /// Any operation: options in, answer out. The message id is chosen here once for all attempts.

@@ -47,6 +47,7 @@ fn examples(operation: Operation) -> (Value, Value) {
         Operation::ChatReply => golden!("chat.reply"),
         Operation::ChatDecide => golden!("chat.decide"),
         Operation::ChatSettings => golden!("chat.settings"),
+        Operation::JobsEnqueue => golden!("jobs.enqueue"),
     }
 }
 
@@ -77,6 +78,7 @@ fn id(operation: Operation) -> &'static str {
         Operation::ChatReply => "replyInConversation",
         Operation::ChatDecide => "decideAboutCall",
         Operation::ChatSettings => "changeChatSettings",
+        Operation::JobsEnqueue => "enqueueJob",
     }
 }
 
@@ -116,6 +118,9 @@ fn summary(operation: Operation) -> &'static str {
         }
         Operation::ChatDecide => "Decides about a tool call that waits for the person.",
         Operation::ChatSettings => "Says when the person wants no messages of agents.",
+        Operation::JobsEnqueue => {
+            "Enqueues a background job of the project, now or for later; answered once the job run exists."
+        }
     }
 }
 

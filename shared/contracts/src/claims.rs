@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// `aud` of every execution token.
 pub const AUDIENCE: &str = "runfleet";
 
+/// Longest origin, in bytes.
+const ORIGIN_BYTES_MAX: usize = 128;
+
 /// The claims of an execution token (a JWT signed with EdDSA). Identity comes from here and from the stored run only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -50,6 +53,10 @@ pub struct Claims {
     /// For a backfill: a start that meets a daily limit waits for the next UTC day instead of being refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wait_for_day: bool,
+    /// What `enqueuedBy` says of jobs that this execution enqueues, such as `job:KEY` or `trigger:KEY`; absent means a word for
+    /// its source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 impl Claims {
@@ -63,6 +70,29 @@ impl Claims {
             hops: self.hops,
             depth: self.depth,
         }
+    }
+
+    /// What `enqueuedBy` says of jobs that this execution enqueues: at most 128 printable characters.
+    pub fn enqueued_by(&self) -> String {
+        let good = |text: &&String| {
+            (1..=ORIGIN_BYTES_MAX).contains(&text.len())
+                && text.bytes().all(|b| b.is_ascii_graphic())
+        };
+        if let Some(origin) = self.origin.as_ref().filter(good) {
+            return origin.clone();
+        }
+        let word = match self.source {
+            Source::Route => "http",
+            Source::Script | Source::Action => "rpc",
+            Source::Webhook => "inbound",
+            Source::Schedule => "schedule",
+            Source::Development => "development",
+            Source::Job => "job",
+            Source::TriggerBefore | Source::TriggerAfter => "trigger",
+            // Whoever runs the platform, or a backfill.
+            _ => "management",
+        };
+        word.to_owned()
     }
 
     /// The identity that owns keys and runs: the person, or the project's own automation.

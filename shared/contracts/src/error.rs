@@ -72,6 +72,8 @@ codes! {
     RecipientAiSeatRequired = "RECIPIENT_AI_SEAT_REQUIRED", "The recipient has no AI Agent seat.";
     /// No message can be delivered at the moment.
     DeliveryUnavailable = "DELIVERY_UNAVAILABLE", "Messages cannot be delivered at the moment.";
+    /// Jobs cannot be enqueued here.
+    JobsDisabled = "JOBS_DISABLED", "Background jobs are not available in this environment.";
 }
 
 /// An error as it travels.

@@ -12,9 +12,8 @@ use crate::claims::Source;
 use crate::host::{
     AskId, HostAccepted, HostAnswer, HostOutcome, HostProgress, HostRequest, HostWork, ProcessCall,
 };
-use crate::message::{
-    Advance, EndedProcess, Fresh, JobResult, JobRun, OutcomeReady, ProcessCompletion,
-};
+use crate::job::{EnqueueJob, JobAccepted, JobDue, JobEnqueued, JobFailure, JobResult, JobRun};
+use crate::message::{Advance, EndedProcess, Fresh, OutcomeReady, ProcessCompletion};
 use crate::operations::{
     AssignTask, CompleteTask, HistoryEntry, HistoryOf, HistoryPage, HistoryWhat, MessagePublished,
     OnRun, PublishMessage, RetryRun, RunOperated, SendSignal, SetVariables, SignalSent,
@@ -69,10 +68,34 @@ fn messages_inside_the_fleet_keep_their_form() {
         chain: 0,
     };
     check("run.outcome.v1", &outcome);
+    jobs_keep_their_form(run_id.outcome_job());
+}
+
+fn jobs_keep_their_form(job_id: runfleet_domain::JobId) {
+    check("job.result.v1", &JobResult { job_id, attempt: 1, succeeded: true, error: None });
+    let error = JobFailure { code: Some("RETRYABLE".into()), message: None, retryable: true };
     check(
-        "job.result.v1",
-        &JobResult { job_id: run_id.outcome_job(), attempt: 1, succeeded: true },
+        "job.result.v1-failed",
+        &JobResult { job_id, attempt: 1, succeeded: false, error: Some(error) },
     );
+    check("job.accepted.v1", &JobAccepted { job_id, attempt: 1 });
+    let due = JobDue {
+        job_id,
+        workspace: "acme".parse().unwrap(),
+        project: "shop".parse().unwrap(),
+        job: "discount_decided".parse().unwrap(),
+    };
+    check("job.due.v1", &due);
+    let enqueue = EnqueueJob {
+        job: "discount_decided".into(),
+        payload: Some(raw("9007199254740993")),
+        delay_ms: Some(60_000),
+        run_at: None,
+        idempotency_key: Some("order:7".into()),
+    };
+    check("jobs.enqueue", &enqueue);
+    let enqueued = JobEnqueued { run_id: job_id.to_string(), duplicate: false };
+    check("jobs.enqueue.reply", &Reply::Done(enqueued));
 }
 
 fn object(json: &str) -> serde_json::Map<String, serde_json::Value> {
@@ -198,6 +221,11 @@ fn what_a_project_gets_keeps_its_form() {
         depth: 0,
         chain: 1,
         payload: raw("{\"payload\":null}"),
+        max_attempts: 5,
+        timeout_ms: 30_000,
+        run_at: None,
+        deadline: Some(1_764_554_400_001),
+        version: Some("7".into()),
     };
     check("job.run.v1", &job);
 }
@@ -255,6 +283,7 @@ fn what_callers_send_and_get_keeps_its_form() {
         depth: 0,
         chain: 0,
         wait_for_day: false,
+        origin: Some("job:discount_decided".into()),
     };
     check("execution-token", &claims);
 }

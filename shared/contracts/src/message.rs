@@ -1,6 +1,6 @@
 //! Messages between the workers and to projects. A message says "look at this run"; the ledger says what is true.
 
-use runfleet_domain::{JobId, JobKey, Name, RunId};
+use runfleet_domain::{JobKey, Name, RunId};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -83,65 +83,6 @@ pub struct OutcomeReady {
 
 impl Message for OutcomeReady {
     const KIND: &'static str = "run.outcome.v1";
-}
-
-/// One attempt of a background job, on the queue of its project.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct JobRun {
-    /// The job run; the same for every attempt and every repetition of this message.
-    #[schemars(with = "String")]
-    pub job_id: JobId,
-    /// Which job of the project.
-    #[schemars(with = "String")]
-    pub job: JobKey,
-    /// The project.
-    #[schemars(with = "String")]
-    pub project: Name,
-    /// The workspace.
-    #[schemars(with = "String")]
-    pub workspace: Name,
-    /// Which attempt this is, from 1.
-    pub attempt: u32,
-    /// `enqueue` or `schedule`.
-    pub source: String,
-    /// What enqueued it: `process:<instanceId>` or `agent:<runId>` for outcomes.
-    pub enqueued_by: String,
-    /// Unix milliseconds.
-    pub enqueued_at: u64,
-    /// The person it runs as, or null.
-    #[schemars(with = "Option<String>")]
-    pub user: Option<Name>,
-    /// Automation steps it has.
-    pub hops: u32,
-    /// Agents around it.
-    pub depth: u32,
-    /// Links of its job chain, itself included.
-    pub chain: u32,
-    /// What the handler gets.
-    #[schemars(with = "serde_json::Value")]
-    pub payload: Box<RawValue>,
-}
-
-impl Message for JobRun {
-    const KIND: &'static str = "job.run.v1";
-}
-
-/// How one attempt of a job ended, as its host reports it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct JobResult {
-    /// The job run.
-    #[schemars(with = "String")]
-    pub job_id: JobId,
-    /// The attempt that ended.
-    pub attempt: u32,
-    /// Whether the handler returned without an error.
-    pub succeeded: bool,
-}
-
-impl Message for JobResult {
-    const KIND: &'static str = "job.result.v1";
 }
 
 /// The payload of a Process completion job.

@@ -12,6 +12,7 @@ use crate::refusal::outcome_option;
 use crate::strict::word;
 
 pub use crate::agents::*;
+pub use crate::job::{EnqueueJob, JobEnqueued, ValidEnqueue};
 pub use crate::operations::*;
 pub use crate::processes::*;
 
@@ -84,11 +85,14 @@ pub enum Operation {
     /// Say when no messages are wanted.
     #[serde(rename = "chat.settings")]
     ChatSettings,
+    /// Enqueue a background job of the project.
+    #[serde(rename = "jobs.enqueue")]
+    JobsEnqueue,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::ProcessesStart,
         Self::ProcessesGet,
         Self::ProcessesCancel,
@@ -109,9 +113,10 @@ impl Operation {
         Self::ChatReply,
         Self::ChatDecide,
         Self::ChatSettings,
+        Self::JobsEnqueue,
     ];
 
-    /// What it is about.
+    /// What kind of run it is about. Jobs are no runs of either kind; nobody asks.
     pub const fn kind(self) -> RunKind {
         match self {
             Self::AgentsStart
@@ -133,7 +138,8 @@ impl Operation {
             | Self::ProcessesAssignTask
             | Self::ProcessesHistory
             | Self::ProcessesMessage
-            | Self::ProcessesSignal => RunKind::Process,
+            | Self::ProcessesSignal
+            | Self::JobsEnqueue => RunKind::Process,
         }
     }
 
@@ -160,6 +166,7 @@ impl Operation {
             Self::ChatReply => "chat.reply",
             Self::ChatDecide => "chat.decide",
             Self::ChatSettings => "chat.settings",
+            Self::JobsEnqueue => "jobs.enqueue",
         }
     }
 }

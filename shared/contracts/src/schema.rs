@@ -14,7 +14,8 @@ use crate::deliver::DeliverMessage;
 use crate::error::{ErrorBody, Reply};
 use crate::facts::{AgentProgress, ChatMessage, RunEnded, RunStarted};
 use crate::host::{HostAccepted, HostAnswer, HostProgress, HostRequest, ProcessCall};
-use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
+use crate::job::{EnqueueJob, JobAccepted, JobDue, JobEnqueued, JobResult, JobRun};
+use crate::message::{Advance, OutcomeReady, ProcessCompletion};
 use crate::operations::{
     AssignTask, CompleteTask, HistoryOf, HistoryPage, MessagePublished, OnRun, PublishMessage,
     RetryRun, RunOperated, SendSignal, SetVariables, SignalSent,
@@ -89,6 +90,10 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("chat.settings", schema_for!(ChatSettings)),
         ("chat.settings.reply", schema_for!(Reply<ChatSettingsNow>)),
         ("held-call", schema_for!(HeldCall)),
+        ("job.accepted", schema_for!(JobAccepted)),
+        ("job.due", schema_for!(JobDue)),
+        ("jobs.enqueue", schema_for!(EnqueueJob)),
+        ("jobs.enqueue.reply", schema_for!(Reply<JobEnqueued>)),
     ]
 }
 

@@ -5,6 +5,7 @@
 //! (calls, days) and whether a key is held is decided later, by the ledger, in the same script that makes the run.
 
 mod chat;
+mod enqueue;
 mod facts;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use crate::name::{JobKey, Name};
 use crate::policy::Policy;
 
 pub use self::chat::{Turn, change_chat, chat, turn};
+pub use self::enqueue::{EnqueuePlan, EnqueueRefusal, EnqueueRules, enqueue, enqueue_bounds};
 pub use self::facts::{BillingFacts, CreditsUsed, Facts, PersonFacts, RecipientFacts};
 
 /// What a start asks for, as far as admission needs it.

@@ -125,6 +125,7 @@ mod tests {
             chain: 0,
             version: None,
             wait_for_day: false,
+            origin: None,
         }
     }
 

@@ -97,6 +97,8 @@ async fn whole_run(store: &Store, names: &Names, number: usize) {
         chain: 0,
         verdict: HandOverVerdict::Deliver { job_hops: 8 },
         jobs_waiting_max: 10_000,
+        max_attempts: 5,
+        timeout_ms: 30_000,
     };
     let handed_over = store.hand_over(&outcome).await.expect("an answer");
     assert!(matches!(handed_over, HandedOver::Delivered(_)));

@@ -2,16 +2,15 @@
 
 use redis::Value;
 use runfleet_domain::limits::ALARM_MAX;
-use runfleet_domain::{JobKey, Lane, Name, RunId, Shard};
+use runfleet_domain::{JobId, JobKey, Lane, Name, RunId, Shard};
 
 use crate::error::StoreError;
-use crate::job_record::{JOB, JobRecord};
 use crate::keys::AlarmSet;
 use crate::metrics::Operation;
 use crate::reply::{Reply, items};
 use crate::store::{Args, Store};
 
-/// Most alarms that one call takes: each may bring the record of a job with it.
+/// Most alarms that one call takes.
 pub const DUE_AT_ONCE_MAX: u32 = 100;
 
 /// Something that is overdue, with all that it takes to publish its message again.
@@ -49,8 +48,21 @@ pub enum Due {
         /// W3C trace context of its start.
         traceparent: Option<String>,
     },
-    /// A job run has not ended.
-    Job(Box<JobRecord>),
+    /// The time of a job run has come, or nothing was heard of it in time.
+    Job {
+        /// The job run.
+        job_id: JobId,
+        /// Its workspace.
+        workspace: Name,
+        /// Its project.
+        project: Name,
+        /// Which job of the project.
+        job: JobKey,
+        /// Its lane.
+        lane: Lane,
+        /// W3C trace context of its cause.
+        traceparent: Option<String>,
+    },
 }
 
 /// How many alarms one shard has in one set.
@@ -144,10 +156,14 @@ fn read(entry: Value) -> Result<Due, StoreError> {
             lane: reply.word(Lane::from_word)?,
             traceparent: reply.optional()?,
         }),
-        "job" => {
-            let id = reply.parsed()?;
-            Ok(Due::Job(Box::new(JobRecord::read(id, reply.fields(JOB)?)?)))
-        }
+        "job" => Ok(Due::Job {
+            job_id: reply.parsed()?,
+            workspace: reply.parsed()?,
+            project: reply.parsed()?,
+            job: reply.parsed()?,
+            lane: reply.word(Lane::from_word)?,
+            traceparent: reply.optional()?,
+        }),
         _ => reply.unknown(),
     }
 }

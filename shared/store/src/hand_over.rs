@@ -6,7 +6,7 @@ use runfleet_domain::{JobKey, Name, RunId};
 
 use crate::error::StoreError;
 use crate::finish::keeps_output;
-use crate::job_record::{JOB, JOB_VERSION, JobRecord};
+use crate::job_record::{JOB, JOB_VERSION, JobRecord, outcome_of};
 use crate::keys::{AlarmSet, Keys};
 use crate::metrics::Operation;
 use crate::record::drop_reason;
@@ -44,6 +44,10 @@ pub struct HandOver<'a> {
     pub verdict: HandOverVerdict,
     /// Job runs of the project that may wait or run.
     pub jobs_waiting_max: u32,
+    /// Attempts of the job, the first included.
+    pub max_attempts: u32,
+    /// How long an attempt may take, in milliseconds.
+    pub timeout_ms: u32,
 }
 
 /// What became of an outcome.
@@ -51,10 +55,10 @@ pub struct HandOver<'a> {
 pub enum HandedOver {
     /// It has become this job just now.
     Delivered(Box<JobRecord>),
-    /// It has become this job before; the job has not ended.
+    /// It has become this job before; its first attempt has not begun.
     Again(Box<JobRecord>),
-    /// It has become a job that has ended.
-    JobEnded,
+    /// It has become a job that has gone on since.
+    JobBegun,
     /// It is not delivered.
     Dropped {
         /// Why not.
@@ -108,7 +112,10 @@ impl Store {
             .millis(self.inner.timings.alarm_handover)
             .flag(keeps_output(run))
             .with(jobs_ref)
-            .with(JOB_VERSION);
+            .with(JOB_VERSION)
+            .with(outcome_of(run))
+            .with(outcome.max_attempts)
+            .with(outcome.timeout_ms);
         let lua = &self.scripts().outcome_hand_over;
         let value = self.run_script(Operation::HandOver, lua, &names, args).await?;
         let (tag, mut reply) = Reply::open("outcome_hand_over", value)?;
@@ -117,7 +124,7 @@ impl Store {
                 Ok(HandedOver::Delivered(Box::new(JobRecord::read(job, reply.fields(JOB)?)?)))
             }
             "again" => Ok(HandedOver::Again(Box::new(JobRecord::read(job, reply.fields(JOB)?)?))),
-            "job_ended" => Ok(HandedOver::JobEnded),
+            "job_begun" => Ok(HandedOver::JobBegun),
             "dropped" => {
                 Ok(HandedOver::Dropped { reason: reply.word(drop_reason)?, first: reply.flag()? })
             }

@@ -8,7 +8,8 @@
 //! with a digest that a record holds or Rust has made (`wait`, `signal`, `kept`, `bodies`), and a suffix that a record holds
 //! (`key_ref`, `jobs_ref`, `caps_ref`, `pair_ref`, `person_ref`), always under the prefix of the shard.
 //!
-//! Lifetimes: a run, its history, its idempotency key and its job have none until they end; `msg`, `calls`, `day`, `batch`,
+//! Lifetimes: a run, its history, its idempotency key and its job with its key have none until they end; `jobhist` is kept for as
+//! long as what it lists; `msg`, `jobmsg`, `calls`, `day`, `batch`,
 //! `batchids`, `revoked`, `sent` and what is kept of messages have one from the start; inboxes and waits go with their run;
 //! the children of a run go one by one as they end; messages to people, their caps and conversations live as long as their
 //! last change says; catalogs and definitions stay until they are replaced, and what a person has said until it is changed.
@@ -18,7 +19,7 @@ use std::fmt::Write;
 use sha2::{Digest as _, Sha256};
 
 use runfleet_domain::{
-    ConversationId, IdempotencyKey, JobId, MessageId, Name, RunId, RunKind, Shard,
+    ConversationId, IdempotencyKey, JobId, JobKey, MessageId, Name, RunId, RunKind, Shard,
 };
 
 /// Which alarms: each kind of worker sweeps a set of its own.
@@ -266,6 +267,37 @@ impl Keys {
     /// Set: the job runs of a project that have not ended.
     pub(crate) fn jobs(&self, shard: Shard, jobs_ref: &str) -> String {
         self.at(shard, jobs_ref)
+    }
+
+    /// Sorted set: the job runs of a project that have ended, by their end. The scripts make this name from `jobs_ref`.
+    pub(crate) fn jobs_ended(&self, shard: Shard, workspace: &Name, project: &Name) -> String {
+        self.at(shard, &format!("jobhist:{workspace}:{project}"))
+    }
+
+    /// String: the job run that a message made.
+    pub(crate) fn job_message(
+        &self,
+        shard: Shard,
+        workspace: &Name,
+        project: &Name,
+        message: &MessageId,
+    ) -> String {
+        self.at(shard, &format!("jobmsg:{workspace}:{project}:{message}"))
+    }
+
+    /// What comes after the prefix of the shard in the name of an idempotency key of a job; the job run remembers it.
+    pub(crate) fn job_key_ref(
+        workspace: &Name,
+        project: &Name,
+        job: &JobKey,
+        key: &IdempotencyKey,
+    ) -> String {
+        format!("jobkey:{workspace}:{project}:{job}:{key}")
+    }
+
+    /// String: the job run that an idempotency key of a job names.
+    pub(crate) fn job_key(&self, shard: Shard, key_ref: &str) -> String {
+        self.at(shard, key_ref)
     }
 
     /// Hash: the catalog of a workspace.

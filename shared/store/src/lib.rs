@@ -23,6 +23,8 @@ mod hand_over;
 mod held_key;
 mod history;
 mod inbox;
+mod job_list;
+mod job_new;
 mod job_record;
 mod jobs;
 mod keys;
@@ -65,8 +67,10 @@ pub use get::{GetRun, Got};
 pub use hand_over::{HandOver, HandOverVerdict, HandedOver};
 pub use held_key::HeldKey;
 pub use inbox::{Appended, EVENTS_AT_ONCE, EVENTS_BYTES_AT_ONCE, Event, Woken};
-pub use job_record::{JOB_VERSION, JobRecord, JobState};
-pub use jobs::{JobFinished, JobRetried};
+pub use job_list::{JobEntry, JobPage};
+pub use job_new::{EnqueueJob, Enqueued, JobTime, NewJobOrigin};
+pub use job_record::{JOB_VERSION, JobOrigin, JobOutcome, JobRecord, JobState};
+pub use jobs::{JobBegun, JobDue, JobFailed, JobFinished};
 pub use keys::AlarmSet;
 pub use messages::{
     Broadcast, BroadcastSignal, PublishMessage, Published, SIGNAL_RUNS_AT_ONCE_MAX,

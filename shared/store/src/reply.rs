@@ -81,6 +81,16 @@ impl Reply {
         lists.into_iter().map(|value| list(value).ok_or(unreadable(script))).collect()
     }
 
+    /// The next item, if there is one, as a list of an id and the fields of its record.
+    pub(crate) fn entry(
+        &mut self,
+        kind: &'static str,
+    ) -> Result<Option<(String, Fields)>, StoreError> {
+        let Some(value) = self.items.next() else { return Ok(None) };
+        let (id, rest) = Self::open(self.script, value)?;
+        Fields::new(kind, Value::Array(rest.items.collect())).map(|fields| Some((id, fields)))
+    }
+
     /// An answer with a word that nobody knows.
     pub(crate) fn unknown<T>(&self) -> Result<T, StoreError> {
         Err(unreadable(self.script))

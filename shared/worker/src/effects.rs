@@ -10,12 +10,13 @@ use runfleet_contracts::agent_run::{AgentOutput, AgentResult, EndedAgentRun};
 use runfleet_contracts::agents::{AgentDelivery, AgentRunError};
 use runfleet_contracts::message::{EndedProcess, Fresh, ProcessCompletion};
 use runfleet_contracts::{
-    Advance, AgentTool, AgentTurn, DeliverMessage, HostRequest, JobRun, Message, OutcomeReady,
-    ProcessCall,
+    Advance, AgentTool, AgentTurn, DeliverMessage, HostRequest, JobDue, JobRun, Message,
+    OutcomeReady, ProcessCall,
 };
 use runfleet_domain::limits::PROCESS_OUTPUT_BYTES_MAX;
 use runfleet_domain::{ConversationId, Lane, RunId, RunKind};
-use runfleet_store::{Delivery, JobRecord, OutcomeState, RunRecord};
+use runfleet_store::{Delivery, JobOrigin, JobOutcome, JobRecord, OutcomeState, RunRecord};
+use secrecy::SecretString;
 use serde_json::value::RawValue;
 
 /// Why a run is woken that a person has let go on: what it called for before may not have been done.
@@ -124,27 +125,53 @@ pub fn of_ended_run(record: &RunRecord) -> Result<Option<Effect>, EffectError> {
     outcome(&ready, record.lane, record.traceparent.as_deref()).map(Some)
 }
 
-/// The next attempt of a job, for the queue of its project.
-pub fn job(record: &JobRecord) -> Result<Effect, EffectError> {
+/// What an attempt of a job is published with.
+#[derive(Debug)]
+pub struct JobTerms {
+    /// The version of the project that is active.
+    pub version: Option<String>,
+    /// Unix milliseconds after which the attempt must not be begun by this message.
+    pub deadline_ms: u64,
+    /// What its code calls the fleet with.
+    pub token: Option<SecretString>,
+}
+
+/// The attempt of a job that is under way, for the queue of its project.
+pub fn job(record: &JobRecord, terms: JobTerms) -> Result<Effect, EffectError> {
     let body = JobRun {
         job_id: record.id,
         job: record.job.clone(),
         project: record.project.clone(),
         workspace: record.workspace.clone(),
         attempt: record.attempt,
-        source: "enqueue".to_owned(),
-        enqueued_by: record.enqueued_by(),
+        source: record.source().to_owned(),
+        enqueued_by: record.enqueued_by.clone(),
         enqueued_at: record.enqueued_at_ms,
         user: record.user.clone(),
         hops: record.hops,
         depth: record.depth,
         chain: record.chain,
         payload: job_payload(record)?,
+        max_attempts: record.max_attempts,
+        timeout_ms: record.timeout_ms,
+        run_at: record.run_at_ms,
+        deadline: Some(terms.deadline_ms),
+        version: terms.version,
     };
     let id = format!("job:{}:{}", record.id, record.attempt);
-    let message = outgoing(id, &body, record.lane, record.traceparent.as_deref())?;
+    let mut message = outgoing(id, &body, record.lane, record.traceparent.as_deref())?;
+    message.reply_to = Some(Route::JobAnswer(record.lane).queue().into_owned());
+    message.expires_at_ms = Some(terms.deadline_ms);
+    message.authorization = terms.token;
+    message.correlation_id = Some(record.id.to_string());
     let route = Route::Job { workspace: record.workspace.clone(), project: record.project.clone() };
     Ok(Effect { route, message })
+}
+
+/// Has the dispatcher look at a job run.
+pub fn job_due(due: &JobDue, lane: Lane, trace: Option<&str>) -> Result<Effect, EffectError> {
+    let message = outgoing(format!("due:{}", due.job_id), due, lane, trace)?;
+    Ok(Effect { route: Route::Done(lane), message })
 }
 
 /// One attempt of a task that is an HTTP call.
@@ -197,13 +224,21 @@ fn raw(json: Option<&str>) -> Result<Option<Box<RawValue>>, EffectError> {
 }
 
 fn job_payload(record: &JobRecord) -> Result<Box<RawValue>, EffectError> {
-    match record.run_id.kind() {
-        RunKind::Process => process_payload(record),
-        RunKind::Agent => agent_payload(record),
+    match &record.origin {
+        JobOrigin::Outcome(outcome) => match outcome.run_id.kind() {
+            RunKind::Process => process_payload(outcome),
+            RunKind::Agent => agent_payload(outcome),
+        },
+        JobOrigin::Enqueued { payload } => or_null(raw(payload.as_deref())?),
+        JobOrigin::Scheduled => or_null(None),
     }
 }
 
-fn agent_payload(record: &JobRecord) -> Result<Box<RawValue>, EffectError> {
+fn or_null(json: Option<Box<RawValue>>) -> Result<Box<RawValue>, EffectError> {
+    json.map_or_else(|| serde_json::value::to_raw_value(&()).map_err(EffectError), Ok)
+}
+
+fn agent_payload(record: &JobOutcome) -> Result<Box<RawValue>, EffectError> {
     let output = AgentOutput::read(record.output.as_deref());
     let error = record
         .error
@@ -228,7 +263,7 @@ pub fn delivery(delivery: &Delivery) -> AgentDelivery {
     }
 }
 
-fn process_payload(record: &JobRecord) -> Result<Box<RawValue>, EffectError> {
+fn process_payload(record: &JobOutcome) -> Result<Box<RawValue>, EffectError> {
     let output = record.output.as_deref().filter(|output| output.len() <= PROCESS_OUTPUT_BYTES_MAX);
     let completion = ProcessCompletion {
         payload: raw(record.echo.as_deref())?,

@@ -9,6 +9,7 @@ use runfleet_broker::{
     Verdict,
 };
 use runfleet_domain::Lane;
+use runfleet_domain::limits::BODY_BYTES_MAX;
 use runfleet_runtime::{Lost, Process};
 use runfleet_store::{AlarmSet, Store};
 use tokio::task::JoinHandle;
@@ -93,6 +94,11 @@ impl Fleet {
         Ok(())
     }
 
+    /// The broker, for whoever asks about queues.
+    pub fn broker(&self) -> &Broker {
+        &self.broker
+    }
+
     /// Handles messages of further lanes, each of which may be worked on for `handler_timeout`, until the process is asked to
     /// stop; then drains beside [`Fleet::consume`], which waits for it.
     pub fn consume_beside<I, F, Fut>(
@@ -105,8 +111,24 @@ impl Fleet {
         F: Fn(Inbound<I>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Verdict, Failure>> + Send + 'static,
     {
+        self.consume_large(lanes, handler_timeout, BODY_BYTES_MAX, handler);
+    }
+
+    /// The same for bodies of at most `body_bytes_max`.
+    pub fn consume_large<I, F, Fut>(
+        &mut self,
+        lanes: Vec<LaneConfig>,
+        handler_timeout: Duration,
+        body_bytes_max: usize,
+        handler: F,
+    ) where
+        I: Inbox,
+        F: Fn(Inbound<I>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Verdict, Failure>> + Send + 'static,
+    {
         let mut config = ConsumerConfig::new(lanes);
         config.handler_timeout = handler_timeout;
+        config.body_bytes_max = body_bytes_max;
         let consumer = self.broker.consumer(config);
         let (shutdown, grace) = (self.process.shutdown.clone(), self.process.grace);
         let running = async move { consumer.run::<I, _, _>(handler, shutdown, grace).await };

@@ -1,4 +1,5 @@
-//! What the five workers share above broker and ledger: settings, connecting, the catalog in memory, effects, the sweeper.
+//! What the five workers share above broker and ledger: settings, connecting, the catalog in memory, effects, the sweeper,
+//! execution tokens for project code.
 //!
 //! Nothing here decides about one kind of run; that is the business of the workers.
 
@@ -11,7 +12,9 @@ pub mod inbox;
 pub mod keys;
 pub mod settings;
 mod sweeper;
+pub mod tokens;
 
 pub use catalog::{CatalogCache, CatalogError};
 pub use fleet::Fleet;
 pub use settings::Settings;
+pub use tokens::{TokenSettings, Tokens};

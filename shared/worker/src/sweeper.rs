@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use prometheus::IntCounterVec;
 use runfleet_broker::Publisher;
-use runfleet_contracts::OutcomeReady;
+use runfleet_contracts::{JobDue, OutcomeReady};
 use runfleet_domain::Shard;
 use runfleet_store::{AlarmSet, Due, Store};
 use tokio::sync::watch;
@@ -106,6 +106,14 @@ fn effect_of(due: &Due) -> Result<(&'static str, Effect), effects::EffectError> 
             };
             ("outcome", effects::outcome(&ready, *lane, traceparent.as_deref())?)
         }
-        Due::Job(record) => ("job", effects::job(record)?),
+        Due::Job { job_id, workspace, project, job, lane, traceparent } => {
+            let due = JobDue {
+                job_id: *job_id,
+                workspace: workspace.clone(),
+                project: project.clone(),
+                job: job.clone(),
+            };
+            ("job", effects::job_due(&due, *lane, traceparent.as_deref())?)
+        }
     })
 }

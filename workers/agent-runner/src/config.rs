@@ -10,6 +10,7 @@ use runfleet_identity::AnswerKeys;
 use runfleet_mcp::Commands;
 use runfleet_runtime::Env;
 use runfleet_worker::keys::Places;
+use runfleet_worker::TokenSettings;
 use secrecy::{ExposeSecret as _, SecretString};
 
 /// Calls at once, interactive lane.
@@ -43,6 +44,8 @@ pub(crate) struct CallConfig {
     pub(crate) keys: Option<Arc<AnswerKeys>>,
     /// Where the scripts of scripted providers are.
     pub(crate) scripts: Option<PathBuf>,
+    /// Where the key of execution tokens is.
+    pub(crate) tokens: TokenSettings,
 }
 
 /// The names in a list that is separated by commas.
@@ -104,6 +107,7 @@ impl CallConfig {
             keys.is_ok(),
             "RUNFLEET_ANSWER_KEYS must have at least 32 characters in each key",
         );
+        let tokens = TokenSettings::from_env(env);
         Some(Self {
             turns: prefetch?[0],
             tools: prefetch?[1],
@@ -117,6 +121,7 @@ impl CallConfig {
             commands: commands.ok()?.unwrap_or_default(),
             keys: keys.ok()?.map(Arc::new),
             scripts: scripts?,
+            tokens: tokens?,
         })
     }
 }

@@ -88,7 +88,8 @@ pub(crate) async fn handle(
         if !asked.idempotent && !begin(&calls, &tool).await? {
             return begun_before(&calls, &live, &tool, &id, message.redelivered).await;
         }
-        let wanted = hosts::Wanted { project, function, arguments: &asked.arguments };
+        let (arguments, tokens) = (&asked.arguments, tools.tokens());
+        let wanted = hosts::Wanted { project, function, arguments, tokens };
         let told = hosts::ask(&calls, &live, &tool, tools.answer_keys(), wanted).await?;
         // A host that was asked answers by itself.
         let Some(event) = told else { return Ok(Verdict::Done) };

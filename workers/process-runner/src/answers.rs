@@ -14,8 +14,8 @@ use runfleet_domain::{Lane, RunKind};
 use runfleet_flow::Ask as Asked;
 use runfleet_identity::AnswerKeys;
 use runfleet_store::{Appended, RunRecord, Store};
-use runfleet_worker::effects;
 use runfleet_worker::inbox::RunnerInbox;
+use runfleet_worker::{Tokens, effects};
 
 use crate::call::answer::failed;
 use crate::call::is_http;
@@ -38,6 +38,8 @@ pub(crate) struct Answers {
     pub(crate) publisher: Publisher,
     /// Without keys, an answer is believed that names workspace and project of its run.
     pub(crate) keys: Option<AnswerKeys>,
+    /// What the code of projects calls the fleet with.
+    pub(crate) tokens: Tokens,
 }
 
 impl Answers {
@@ -67,8 +69,9 @@ impl Answers {
         let (lane, trace) = (record.lane, record.traceparent.as_deref());
         let request = self.request(record, asked);
         let ask = request.request_id;
-        let effect =
+        let mut effect =
             effects::task(&request, lane, trace).permanent("writing a request to a host")?;
+        effect.message.authorization = self.tokens.for_request(record, &request);
         let offered =
             self.publisher.publish_within(&effect.route, effect.message, OFFER_BOUND).await;
         let (code, retry) = match offered {

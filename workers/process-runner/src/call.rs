@@ -21,8 +21,8 @@ use runfleet_http::{Client, Config, Service};
 use runfleet_runtime::clock::now_ms;
 use runfleet_secrets::{Missing, Secrets};
 use runfleet_store::RunRecord;
-use runfleet_worker::Fleet;
 use runfleet_worker::inbox::CallInbox;
+use runfleet_worker::{Fleet, Tokens};
 
 use crate::answers::Answers;
 
@@ -94,8 +94,9 @@ impl<A: Asks> Caller<A> {
         let http = Config { allow: config.allow, ..Config::default() };
         let client = Client::new(http, &fleet.process.registry).context("preparing HTTP calls")?;
         let (store, publisher) = (fleet.store.clone(), fleet.publisher.clone());
+        let tokens = Tokens::open(&config.tokens)?;
         Ok(Self {
-            answers: Arc::new(Answers { store, publisher, keys: config.keys }),
+            answers: Arc::new(Answers { store, publisher, keys: config.keys, tokens }),
             // Without a breaker: the calls go to many places, and one that fails says nothing about the others.
             service: client.service("connector", None),
             secrets: Secrets::new(config.secrets),

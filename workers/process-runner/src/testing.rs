@@ -14,6 +14,7 @@ use runfleet_identity::AnswerKeys;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Claim, Claimed, RunRecord, StartRun, Started, Store, Verdict};
 use runfleet_testkit::{Namespace, Servers};
+use runfleet_worker::Tokens;
 use serde_json::Value;
 use ulid::Ulid;
 
@@ -57,7 +58,7 @@ impl World {
         let broker = Broker::start(config, &Registry::new()).unwrap();
         assert!(broker.wait_connected(BOUND).await);
         let (own, publisher) = (store.clone(), broker.publisher());
-        let answers = Arc::new(Answers { store: own, publisher, keys });
+        let answers = Arc::new(Answers { store: own, publisher, keys, tokens: Tokens::default() });
         Self { namespace, store, broker, answers, topology }
     }
 

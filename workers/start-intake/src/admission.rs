@@ -106,12 +106,12 @@ pub(crate) async fn decide(
     };
     let mut snapshot =
         or_nothing(deps.catalog.get(workspace).await.transient("loading the catalog")?);
-    let mut used = credits_used(deps, asked, workspace, &snapshot).await?;
+    let mut used = credits_used(deps, asked.kind(), asked.target(), workspace, &snapshot).await?;
     let mut seen = look.see(&deps.facts, &snapshot, used);
     if seen.best.as_ref().err().is_some_and(from_the_catalog) {
         let fresh = deps.catalog.refresh(workspace).await.transient("loading the catalog")?;
         snapshot = or_nothing(fresh);
-        used = credits_used(deps, asked, workspace, &snapshot).await?;
+        used = credits_used(deps, asked.kind(), asked.target(), workspace, &snapshot).await?;
         seen = look.see(&deps.facts, &snapshot, used);
     }
     let limits = look.limits(&snapshot);
@@ -137,14 +137,14 @@ pub(crate) async fn decide(
 }
 
 /// What the ledger says was charged, where that can refuse a start and no service knows about money.
-async fn credits_used(
+pub(crate) async fn credits_used(
     deps: &Deps,
-    asked: &Asked,
+    kind: RunKind,
+    agent: &Name,
     workspace: &Name,
     snapshot: &Snapshot,
 ) -> Result<CreditsUsed, Failure> {
-    let agent = asked.target();
-    let limited = asked.kind() == RunKind::Agent && snapshot.limits_credits(agent);
+    let limited = kind == RunKind::Agent && snapshot.limits_credits(agent);
     if !limited || deps.facts.knows_billing() {
         return Ok(CreditsUsed::default());
     }

@@ -17,7 +17,7 @@ use crate::answer::Caller;
 use crate::facts::FactServices;
 use crate::key_set::Keys;
 use crate::metrics::Metrics;
-use crate::{chat, get, operate, start};
+use crate::{chat, enqueue, get, operate, start};
 
 /// How long a lane is held back when the next queue is full.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
@@ -40,6 +40,7 @@ pub(crate) fn patience(message: &Inbound<RawRequest>) -> Duration {
 pub(crate) struct Offered {
     pub(crate) processes: bool,
     pub(crate) agents: bool,
+    pub(crate) jobs: bool,
 }
 
 impl Offered {
@@ -193,6 +194,7 @@ pub(crate) async fn handle(
         | Operation::ChatReply
         | Operation::ChatDecide
         | Operation::ChatSettings => chat::chat(&deps, &caller, &message, &asks, request).await,
+        Operation::JobsEnqueue => enqueue::enqueue(&deps, &caller, &message, &asks, request).await,
     }
 }
 

@@ -1,10 +1,11 @@
-//! Accepts start requests exactly once, answers get requests, carries out what is done to runs that exist, and refuses the
+//! Accepts start requests exactly once, answers get requests, carries out what is done to runs that exist, enqueues jobs, and refuses the
 //! rest without leaving a trace.
 
 mod admission;
 mod answer;
 mod asked;
 mod chat;
+mod enqueue;
 mod facts;
 mod get;
 mod handler;
@@ -50,11 +51,16 @@ impl Config {
             true,
             "Whether agents can be started and asked for; `AGENTS_DISABLED` otherwise.",
         );
+        let jobs = env.or(
+            "RUNFLEET_JOBS_ENABLED",
+            true,
+            "Whether background jobs can be enqueued; `JOBS_DISABLED` otherwise. Jobs of outcomes and schedules run all the same.",
+        );
         let facts = FactsConfig::from_env(env);
         Some(Self {
             fleet: fleet?,
             token_keys_file: token_keys_file?,
-            offered: Offered { processes: processes?, agents: agents? },
+            offered: Offered { processes: processes?, agents: agents?, jobs: jobs? },
             facts: facts?,
         })
     }

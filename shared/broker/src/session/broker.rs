@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Session, supervisor};
+use super::{QueueState, Session, supervisor};
 use crate::config::{BrokerConfig, ConfigError};
 use crate::consumer::{Consumer, ConsumerConfig};
 use crate::metrics::Metrics;
@@ -39,6 +39,11 @@ pub enum BrokerError {
     #[error("starting the broker thread")]
     Thread(#[from] std::io::Error),
 }
+
+/// There is no session, or it ended while the broker was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the broker could not be asked")]
+pub struct NotAsked;
 
 pub(crate) struct Shared {
     pub(crate) config: BrokerConfig,
@@ -159,6 +164,12 @@ impl Broker {
         while timeout(bound, connected.wait_for(|up| *up)).await.is_ok() {
             let _ = connected.wait_for(|up| !*up).await;
         }
+    }
+
+    /// A queue as it is now, or none if there is no such queue. Bounded by the time of one call; needs no rights.
+    pub async fn queue(&self, queue: &str) -> Result<Option<QueueState>, NotAsked> {
+        let session = self.inner.shared.sessions().borrow().clone();
+        session.ok_or(NotAsked)?.queue(queue).await.map_err(|_| NotAsked)
     }
 
     /// The publisher of this process. Clones share the bounds of what is in flight.

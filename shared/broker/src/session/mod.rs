@@ -21,8 +21,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use broker::Shared;
-pub use broker::{Broker, BrokerError};
+pub use broker::{Broker, BrokerError, NotAsked};
 pub(crate) use link::{Link, LinkError};
+pub use scratch::QueueState;
 pub(crate) use scratch::Scratch;
 
 use crate::publisher::slot::{Slot, Slots};
@@ -119,7 +120,11 @@ impl Session {
 
     /// Messages that wait in a queue, or none if there is no such queue.
     pub(crate) async fn depth(&self, queue: &str) -> Result<Option<u32>, LinkError> {
-        self.scratch.depth(&self.publish, queue).await
+        Ok(self.queue(queue).await?.map(|queue| queue.messages))
+    }
+
+    pub(crate) async fn queue(&self, queue: &str) -> Result<Option<QueueState>, LinkError> {
+        self.scratch.queue(&self.publish, queue).await
     }
 
     pub(crate) async fn exists(&self, object: &Object) -> Result<bool, LinkError> {

@@ -12,6 +12,15 @@ use crate::topology::Object;
 
 const NOT_FOUND: u16 = 404;
 
+/// A queue as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueState {
+    /// Messages that wait in it; those in the hands of consumers are not counted.
+    pub messages: u32,
+    /// Consumers that take from it.
+    pub consumers: u32,
+}
+
 /// Keeps the channel from one question to the next.
 #[derive(Default)]
 pub(crate) struct Scratch {
@@ -19,19 +28,26 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Messages that wait in a queue, or none if there is no such queue.
-    pub(crate) async fn depth(&self, link: &Link, queue: &str) -> Result<Option<u32>, LinkError> {
+    /// A queue as it is now, or none if there is no such queue.
+    pub(crate) async fn queue(
+        &self,
+        link: &Link,
+        queue: &str,
+    ) -> Result<Option<QueueState>, LinkError> {
         let Ok(name) = short(queue) else { return Ok(None) };
         let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
         let found = self.ask(link, async |channel: &Channel| {
             channel.queue_declare(name, options, FieldTable::default()).await
         });
-        Ok(found.await?.map(|queue| queue.message_count()))
+        Ok(found.await?.map(|queue| QueueState {
+            messages: queue.message_count(),
+            consumers: queue.consumer_count(),
+        }))
     }
 
     pub(crate) async fn exists(&self, link: &Link, object: &Object) -> Result<bool, LinkError> {
         match object {
-            Object::Queue(name) => Ok(self.depth(link, name).await?.is_some()),
+            Object::Queue(name) => Ok(self.queue(link, name).await?.is_some()),
             Object::Exchange(name) => {
                 let Ok(name) = short(name.as_str()) else { return Ok(false) };
                 let options =

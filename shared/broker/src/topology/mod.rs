@@ -151,9 +151,9 @@ impl Topology {
             topology.queue(&queue, &[(route.exchange(), &queue), (RETURN_EXCHANGE, &queue)]);
             topology.queue(&names::dead_queue(&queue), &[(DEAD_EXCHANGE, &queue)]);
         }
-        for route in
-            Lane::ALL.into_iter().flat_map(|lane| [Route::Answer(lane), Route::AgentAnswer(lane)])
-        {
+        for route in Lane::ALL.into_iter().flat_map(|lane| {
+            [Route::Answer(lane), Route::AgentAnswer(lane), Route::JobAnswer(lane)]
+        }) {
             topology.bind(route.exchange(), &route.queue());
         }
         topology.queue(DEAD_TASKS, &[(DEAD_EXCHANGE, "tasks")]);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_reach_both_lanes_of_the_runners_and_nothing_else() {
+    fn answers_reach_both_lanes_of_who_has_asked_and_nothing_else() {
         let topology = Topology::standard();
         let mut queues: Vec<_> = topology
             .bindings
@@ -372,6 +372,8 @@ mod tests {
         let lanes = [
             "agent-runner.backfill",
             "agent-runner.interactive",
+            "completion-dispatcher.backfill",
+            "completion-dispatcher.interactive",
             "process-runner.backfill",
             "process-runner.interactive",
         ];

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use runfleet_domain::JobKey;
+use runfleet_domain::cron::Cron;
 use runfleet_domain::limits::{
     AGENT_DEPTH_MAX, AGENT_STARTS_PER_EXECUTION, HOPS_START, JOB_CHAIN_MAX, JOBS_WAITING_MAX,
     PROCESS_STARTS_PER_DAY, PROCESS_STARTS_PER_EXECUTION,
@@ -17,6 +18,7 @@ use crate::bounds::{
 };
 use crate::model::{CapabilityCalls, Job, Limits, Project};
 use crate::reader::At;
+use crate::schedule::{Schedule, Zone};
 
 const STATES: &[(&str, bool)] = &[("enabled", false), ("disabled", true)];
 
@@ -81,18 +83,28 @@ fn job(item: At<'_>) -> Option<(At<'_>, JobKey, Option<Job>)> {
         fields.or("timeoutMs", JOB_TIMEOUT_MS_DEFAULT, |at| at.integer(JOB_TIMEOUT_MS));
     let max_attempts =
         fields.or("maxAttempts", JOB_ATTEMPTS_DEFAULT, |at| at.integer(JOB_ATTEMPTS));
-    if let Some(schedule) = fields.optional("schedule") {
-        // Better refused than accepted and never run.
-        schedule.mistake("is not supported yet");
-    }
+    let schedule = fields.or("schedule", None, |at| schedule(at).map(Some));
     fields.finish();
     let key = key?;
     let job = || {
         let name = name?.unwrap_or_else(|| key.to_string());
-        Some(Job { name, timeout_ms: timeout_ms?, max_attempts: max_attempts? })
+        Some(Job {
+            name,
+            timeout_ms: timeout_ms?,
+            max_attempts: max_attempts?,
+            schedule: schedule?,
+        })
     };
     let job = job();
     Some((at?, key, job))
+}
+
+fn schedule(at: At<'_>) -> Option<Schedule> {
+    let mut fields = at.fields()?;
+    let cron = fields.required("cron").and_then(|at| at.parse::<Cron>());
+    let time_zone = fields.or("timeZone", Zone::utc(), |at| at.parse::<Zone>());
+    fields.finish();
+    Some(Schedule::new(&cron?, &time_zone?))
 }
 
 fn default_limits() -> Limits {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use runfleet_contracts::agents::{AgentGet, AgentStart, ValidAgentStart};
 use runfleet_contracts::chat::{ChatDecide, ChatList, ChatRead, ChatReply, ChatSettings};
+use runfleet_contracts::job::EnqueueJob;
 use runfleet_contracts::operations::{
     AssignTask, CompleteTask, HistoryOf, OnRun, PublishMessage, RetryRun, SendSignal, SetVariables,
 };
@@ -73,6 +74,7 @@ fn options(operation: Operation, payload: &RawValue) -> Result<Accepted, ErrorBo
         Operation::ChatReply => ChatReply::parse(payload).map(operate),
         Operation::ChatDecide => ChatDecide::parse(payload).map(operate),
         Operation::ChatSettings => ChatSettings::parse(payload).map(operate),
+        Operation::JobsEnqueue => EnqueueJob::parse(payload, 0).map(operate),
     }
 }
 
@@ -152,6 +154,7 @@ fn comes_back(request: &Request, accepted: &Accepted) {
         Operation::ChatReply => rewritten::<ChatReply>(&again.payload),
         Operation::ChatDecide => rewritten::<ChatDecide>(&again.payload),
         Operation::ChatSettings => rewritten::<ChatSettings>(&again.payload),
+        Operation::JobsEnqueue => rewritten::<EnqueueJob>(&again.payload),
     };
     let again = options(request.operation, &payload).unwrap();
     assert_eq!(format!("{again:?}"), format!("{accepted:?}"));

@@ -7,7 +7,8 @@
 -- ARGV[4]  1 when the set holds what is done, 0 when it holds runs that go on, or have ended before their children
 --
 -- Returns a list of {"advance", run, lane, trace or "", 1 when its holder was cut off, 1 when it is paused},
--- {"outcome", run, workspace, project, job key, hops, chain, lane, trace or ""} and {"job", job, record}.
+-- {"outcome", run, workspace, project, job key, hops, chain, lane, trace or ""} and
+-- {"job", job, workspace, project, job key, lane, trace or ""}.
 
 local now = now_ms()
 local due, told, gone = {}, {}, {}
@@ -20,7 +21,9 @@ for _, id in ipairs(redis.call("ZRANGEBYSCORE", KEYS[1], "-inf", int(now), "LIMI
   if not state then
     entry = nil
   elseif kind == "job:" then
-    entry = state == "LIVE" and { "job", id, redis.call("HGETALL", key) }
+    local told_of = redis.call("HMGET", key, "workspace", "project", "job")
+    entry = state ~= "SUCCEEDED" and state ~= "FAILED" and { "job", id, told_of[1], told_of[2], told_of[3], item[4],
+      item[5] or "" }
   elseif ARGV[4] == "1" then
     local told_of = redis.call("HMGET", key, "workspace", "project", "job", "hops", "chain")
     entry = FINAL[state] and pending_outcome and { "outcome", id, told_of[1], told_of[2], told_of[3], told_of[4],

@@ -9,9 +9,10 @@
 -- ARGV[7]  chain    ARGV[8]  "" to deliver, or the reason to drop   ARGV[9]  hops of the job
 -- ARGV[10] most jobs of the project   ARGV[11] reason when there are as many   ARGV[12] lifetime ms   ARGV[13] alarm ms
 -- ARGV[14] 1 to keep the output on the run   ARGV[15] `jobs` without the prefix   ARGV[16] version of the record
+-- ARGV[17] where the job comes from   ARGV[18] attempts of the job   ARGV[19] time of an attempt ms
 --
 -- Returns {"missing"}, {"not_ended"}, {"not_wanted"}, {"mismatch"}, {"dropped", reason, 1 when just now},
--- {"job_ended"}, {"again", record of the job} or {"delivered", record of the job}.
+-- {"job_begun"} (or ended, or it waits for its next attempt), {"again", record of the job} or {"delivered", record}.
 
 local run = redis.call("HMGET", KEYS[1], "state", "outcome", "workspace", "project", "job", "hops", "chain", "key_ref",
   "kids")
@@ -24,14 +25,16 @@ end
 local dropped = string.match(run[2], "^DROPPED:(.*)$")
 if dropped then return { "dropped", dropped, "0" } end
 if run[2] == "JOB" then
-  if redis.call("HGET", KEYS[2], "state") ~= "LIVE" then return { "job_ended" } end
+  local begun = redis.call("HMGET", KEYS[2], "state", "attempt")
+  if (begun[1] ~= "LIVE" and begun[1] ~= "PENDING") or begun[2] ~= "1" then return { "job_begun" } end
   return { "again", redis.call("HGETALL", KEYS[2]) }
 end
 local now = now_ms()
 local key = held_key(run[8], ARGV[1])
 local reason = ARGV[8]
 if reason == "" and redis.call("SCARD", KEYS[3]) >= tonumber(ARGV[10]) then reason = ARGV[11] end
-local job = { "v", ARGV[16], "state", "LIVE", "attempt", "1", "run", ARGV[1], "ended", run[1], "workspace", run[3],
+local job = { "v", ARGV[16], "state", "PENDING", "source", "outcome", "by", ARGV[17], "max_attempts", ARGV[18], "timeout",
+  ARGV[19], "due_at", int(now), "offered", "1", "attempt", "1", "run", ARGV[1], "ended", run[1], "workspace", run[3],
   "project", run[4], "job", run[5], "hops", ARGV[9], "chain", int(run[7] + 1), "enqueued_at", int(now), "jobs_ref",
   ARGV[15], "tries", "0" }
 local kept = { "lane", "user", "identity", "depth", "echo", "output", "error_code", "error_message", "target",
@@ -43,6 +46,8 @@ for i, field in ipairs(kept) do
     job[#job + 1] = values[i]
   end
 end
+job[#job + 1] = "payload_bytes"
+job[#job + 1] = int(#(values[5] or "") + #(values[6] or ""))
 
 if reason == "" then
   redis.call("HSET", KEYS[2], unpack(job))

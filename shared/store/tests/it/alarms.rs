@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use runfleet_domain::limits::ALARM_MAX;
 use runfleet_domain::{JobKey, Lane, RunKind, RunState};
-use runfleet_store::{AlarmSet, Checkpoint, Due, End, HandedOver, Wake};
+use runfleet_store::{AlarmSet, Checkpoint, Due, End, HandedOver, JobRecord, Wake};
 
 use crate::world::{Request, World, name};
 
@@ -112,15 +112,27 @@ async fn an_outcome_and_then_its_job_are_told_until_they_are_dealt_with() {
     let HandedOver::Delivered(record) = answer else { panic!("{answer:?}") };
     assert_eq!(due(&world, AlarmSet::Done).await, []);
     world.move_clock(603_000).await;
-    assert_eq!(due(&world, AlarmSet::Done).await, [Due::Job(record.clone())]);
+    assert_eq!(due(&world, AlarmSet::Done).await, [of_job(&record)]);
     assert_eq!(due(&world, AlarmSet::Done).await, []);
     world.move_clock(604_000 + 600_000).await;
     let told = due(&world, AlarmSet::Done).await;
-    assert!(matches!(&told[..], [Due::Job(job)] if job.id == record.id && job.alarm_tries == 1));
+    assert_eq!(told, [of_job(&record)]);
+    assert_eq!(world.store.load_job(record.id).await.unwrap().unwrap().alarm_tries, 2);
     world.store.finish_job(record.id, 1, true).await.unwrap();
     world.move_clock(40_000_000).await;
     assert_eq!(due(&world, AlarmSet::Done).await, []);
     world.end().await;
+}
+
+fn of_job(record: &JobRecord) -> Due {
+    Due::Job {
+        job_id: record.id,
+        workspace: record.workspace.clone(),
+        project: record.project.clone(),
+        job: record.job.clone(),
+        lane: record.lane,
+        traceparent: record.traceparent.clone(),
+    }
 }
 
 #[tokio::test]

@@ -289,6 +289,7 @@ async fn the_golden_files_have_every_field_that_is_stored() {
         include_str!("../../golden/run_v1_ended.txt"),
         include_str!("../../golden/run_v1_child.txt"),
         include_str!("../../golden/job_v1.txt"),
+        include_str!("../../golden/job_v2.txt"),
     ]
     .into_iter()
     .flat_map(|text| text.lines().filter_map(|line| line.split_once('=')).map(|(field, _)| field))
@@ -316,9 +317,14 @@ async fn the_golden_files_have_every_field_that_is_stored() {
     world.store.finish_run(run, fence, &end).await.unwrap();
     look(format!("run:{run}")).await;
     world.store.hand_over(&world.hand_over(run, &request.job)).await.unwrap();
-    look(format!("job:{}", run.outcome_job())).await;
-    world.store.finish_job(run.outcome_job(), 1, true).await.unwrap();
-    look(format!("job:{}", run.outcome_job())).await;
+    let job = run.outcome_job();
+    look(format!("job:{job}")).await;
+    world.store.begin_job(job, 1).await.unwrap();
+    look(format!("job:{job}")).await;
+    world.store.fail_job(job, 1, "RETRYABLE", Some(Duration::ZERO)).await.unwrap();
+    world.store.finish_job(job, 2, true).await.unwrap();
+    look(format!("job:{job}")).await;
+    look(format!("job:{}", crate::jobs::enqueued_for_later(&world).await)).await;
     let stored: BTreeSet<&str> = stored.iter().map(String::as_str).collect();
     assert_eq!(stored, golden);
     world.end().await;

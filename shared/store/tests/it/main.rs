@@ -26,6 +26,7 @@ mod held_keys;
 mod history;
 mod holding;
 mod inbox;
+mod jobs;
 mod messages;
 mod model;
 mod outcomes;

@@ -370,7 +370,7 @@ async fn hand_over(world: &World, run: &mut Run) {
         run.outcome = OutcomeState::Job;
         run.alarm = false;
     } else if run.job_ended {
-        assert_eq!(answer, HandedOver::JobEnded);
+        assert_eq!(answer, HandedOver::JobBegun);
     } else {
         assert!(matches!(answer, HandedOver::Again(_)), "{answer:?}");
     }

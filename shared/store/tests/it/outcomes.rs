@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use runfleet_domain::outcome::DropReason;
 use runfleet_domain::{JobKey, RunKind, RunState};
 use runfleet_store::{
-    AlarmSet, End, HandOver, HandOverVerdict, HandedOver, JobFinished, JobRecord, JobRetried,
-    JobState, OutcomeState,
+    AlarmSet, End, HandOver, HandOverVerdict, HandedOver, JobFinished, JobOrigin, JobOutcome,
+    JobRecord, JobState, OutcomeState,
 };
 
 use crate::world::{Request, World, name};
@@ -36,9 +36,23 @@ async fn an_outcome_becomes_a_job_that_carries_everything() {
     let HandedOver::Delivered(record) = answer else { panic!("{answer:?}") };
     let expected = JobRecord {
         id: run.outcome_job(),
-        run_id: run,
-        state: JobState::Live,
+        origin: JobOrigin::Outcome(Box::new(JobOutcome {
+            run_id: run,
+            echo: Some("[1]".to_owned()),
+            output: Some(r#"{"total":7}"#.to_owned()),
+            error: None,
+            ended: RunState::Completed,
+            target: name("invoice"),
+            target_version: 3,
+            run_created_at_ms: before.created_at_ms,
+            run_started_at_ms: before.started_at_ms,
+            run_finished_at_ms: before.finished_at_ms.unwrap(),
+        })),
+        enqueued_by: format!("process:{run}"),
+        state: JobState::Pending,
         attempt: 1,
+        max_attempts: 5,
+        timeout_ms: 30_000,
         workspace: name("acme"),
         project: name("crm"),
         job: job.clone(),
@@ -49,21 +63,14 @@ async fn an_outcome_becomes_a_job_that_carries_everything() {
         depth: 1,
         chain: 3,
         enqueued_at_ms: record.enqueued_at_ms,
-        echo: Some("[1]".to_owned()),
-        output: Some(r#"{"total":7}"#.to_owned()),
-        error: None,
-        ended: RunState::Completed,
-        target: name("invoice"),
-        target_version: 3,
-        run_created_at_ms: before.created_at_ms,
-        run_started_at_ms: before.started_at_ms,
-        run_finished_at_ms: before.finished_at_ms.unwrap(),
+        run_at_ms: None,
+        due_at_ms: record.enqueued_at_ms,
+        last_error: None,
         traceparent: before.traceparent,
         alarm_tries: 0,
         delivery: None,
     };
     assert_eq!(*record, expected);
-    assert_eq!(record.enqueued_by(), format!("process:{run}"));
     assert_eq!(world.store.load_job(record.id).await.unwrap(), Some(*record));
     let after = world.store.explain_run(run).await.unwrap().unwrap();
     assert_eq!(after.record.outcome, OutcomeState::Job);
@@ -81,8 +88,8 @@ async fn an_agent_run_keeps_the_output_that_callers_ask_for() {
     let job = job_key();
     let answer = world.store.hand_over(&world.hand_over(run, &job)).await.unwrap();
     let HandedOver::Delivered(record) = answer else { panic!("{answer:?}") };
-    assert_eq!(record.enqueued_by(), format!("agent:{run}"));
-    assert_eq!(record.output, world.load(run).await.output);
+    assert_eq!(record.enqueued_by, format!("agent:{run}"));
+    assert_eq!(record.outcome().unwrap().output, world.load(run).await.output);
     world.end().await;
 }
 
@@ -190,34 +197,19 @@ async fn a_job_ends_once_and_only_by_the_attempt_that_is_under_way() {
     let known = JobFinished::Known(JobState::Failed);
     assert_eq!(store.finish_job(id, 1, true).await.unwrap(), known);
     let record = store.load_job(id).await.unwrap().unwrap();
-    assert_eq!((record.state, record.output, record.echo), (JobState::Failed, None, None));
+    assert_eq!(
+        (record.state, record.last_error.as_deref()),
+        (JobState::Failed, Some("SCRIPT_ERROR"))
+    );
+    let outcome = record.outcome().unwrap();
+    assert_eq!((&outcome.output, &outcome.echo), (&None, &None));
     assert_eq!(world.alarms(AlarmSet::Done).await, 0);
     let job = job_key();
-    let answer = store.hand_over(&world.hand_over(record.run_id, &job)).await.unwrap();
-    assert_eq!(answer, HandedOver::JobEnded);
+    let answer = store.hand_over(&world.hand_over(outcome.run_id, &job)).await.unwrap();
+    assert_eq!(answer, HandedOver::JobBegun);
     let unknown = world.fresh_run(RunKind::Agent).outcome_job();
     assert_eq!(store.finish_job(unknown, 1, true).await.unwrap(), JobFinished::Missing);
     assert_eq!(store.load_job(unknown).await.unwrap(), None);
-    world.end().await;
-}
-
-#[tokio::test]
-async fn a_job_is_tried_again_with_the_next_attempt() {
-    let world = World::new().await;
-    let record = delivered(&world).await;
-    let (store, id, delay) = (&world.store, record.id, Duration::from_secs(30));
-    for _ in 0..2 {
-        let answer = store.retry_job(id, 1, delay).await.unwrap();
-        let JobRetried::Retried(retried) = answer else { panic!("{answer:?}") };
-        assert_eq!(*retried, JobRecord { attempt: 2, ..record.clone() });
-    }
-    assert_eq!(store.retry_job(id, 3, delay).await.unwrap(), JobRetried::OtherAttempt(2));
-    assert_eq!(store.finish_job(id, 1, true).await.unwrap(), JobFinished::OtherAttempt(2));
-    assert_eq!(store.finish_job(id, 2, true).await.unwrap(), JobFinished::Ended);
-    let ended = JobRetried::Ended(JobState::Succeeded);
-    assert_eq!(store.retry_job(id, 2, delay).await.unwrap(), ended);
-    let unknown = world.fresh_run(RunKind::Agent).outcome_job();
-    assert_eq!(store.retry_job(unknown, 1, delay).await.unwrap(), JobRetried::Missing);
     world.end().await;
 }
 
@@ -229,6 +221,7 @@ async fn the_outcome_of_a_cancelled_run_is_handed_over_too() {
     let job = job_key();
     let answer = world.store.hand_over(&world.hand_over(run, &job)).await.unwrap();
     let HandedOver::Delivered(record) = answer else { panic!("{answer:?}") };
-    assert_eq!((record.ended, record.run_started_at_ms), (RunState::Canceled, None));
+    let outcome = record.outcome().unwrap();
+    assert_eq!((outcome.ended, outcome.run_started_at_ms), (RunState::Canceled, None));
     world.end().await;
 }

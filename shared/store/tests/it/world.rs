@@ -145,6 +145,8 @@ impl World {
             chain: 2,
             verdict: HandOverVerdict::Deliver { job_hops: 8 },
             jobs_waiting_max: 100,
+            max_attempts: 5,
+            timeout_ms: 30_000,
         }
     }
 

@@ -17,8 +17,8 @@ use runfleet_tools::{
     Auth, Calculate, CurrentTime, Documents, Executor, HttpRecords, HttpSpec, HttpTool, Record,
     Records, SearchSpec, ToolOutcome, WebSearch, texts,
 };
-use runfleet_worker::Fleet;
 use runfleet_worker::keys::{self, Places};
+use runfleet_worker::{Fleet, Tokens};
 use secrecy::ExposeSecret as _;
 
 use crate::calls::Live;
@@ -36,6 +36,8 @@ pub(crate) struct Tools {
     places: Places,
     /// By which answers of hosts are known.
     keys: Option<Arc<AnswerKeys>>,
+    /// What the code of projects calls the fleet with.
+    tokens: Tokens,
 }
 
 impl Tools {
@@ -65,7 +67,8 @@ impl Tools {
         let (commands, mcp) = (config.commands.clone(), client.service("mcp", None));
         let servers = Servers::new(mcp, commands, places.clone());
         let (calculate, keys) = (Arc::default(), config.keys.clone());
-        Ok(Self { service, secrets, calculate, search, servers, places, keys })
+        let tokens = Tokens::open(&config.tokens)?;
+        Ok(Self { service, secrets, calculate, search, servers, places, keys, tokens })
     }
 
     /// Who carries out a call, or what the model is told when nobody can.
@@ -119,6 +122,11 @@ impl Tools {
     /// By which answers of hosts are known.
     pub(crate) fn answer_keys(&self) -> Option<&AnswerKeys> {
         self.keys.as_deref()
+    }
+
+    /// What the code of projects calls the fleet with.
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 
     /// Where records are read.

@@ -12,7 +12,7 @@ use runfleet_contracts::{AgentTool, AskId, HostAnswer, HostOutcome, HostRequest,
 use runfleet_domain::{Name, RunKind};
 use runfleet_identity::AnswerKeys;
 use runfleet_runtime::clock::now_ms;
-use runfleet_worker::effects;
+use runfleet_worker::{Tokens, effects};
 use serde_json::{Map, Value, json};
 
 use super::children::{call_of, instance_of};
@@ -26,6 +26,7 @@ pub(super) struct Wanted<'a> {
     pub(super) project: &'a Name,
     pub(super) function: &'a Name,
     pub(super) arguments: &'a Map<String, Value>,
+    pub(super) tokens: &'a Tokens,
 }
 
 /// Asks the hosts of a project. An event when that comes to nothing; none when their answer is waited for.
@@ -56,7 +57,8 @@ pub(super) async fn ask(
         answer_key: keys.and_then(|keys| keys.word(&ask.to_string())),
     };
     let effect = effects::task(&request, record.lane, record.traceparent.as_deref());
-    let effect = effect.permanent("writing a request to a host")?;
+    let mut effect = effect.permanent("writing a request to a host")?;
+    effect.message.authorization = wanted.tokens.for_request(record, &request);
     let publisher = &calls.deps.publisher;
     match publisher.publish_within(&effect.route, effect.message, OFFER_BOUND).await {
         Ok(()) => Ok(None),

@@ -146,7 +146,12 @@ async fn an_answer_is_believed_only_from_whoever_got_the_request() {
     assert_eq!(take(&world, &good).await, Verdict::Duplicate);
     // Without keys, what the answer says of its project is compared with the run.
     let (store, publisher) = (world.store.clone(), world.broker.publisher());
-    world.answers = Arc::new(Answers { store, publisher, keys: None });
+    world.answers = Arc::new(Answers {
+        store,
+        publisher,
+        keys: None,
+        tokens: runfleet_worker::Tokens::default(),
+    });
     let other = HostAnswer { project: name("crm"), ..no_word.clone() };
     assert_eq!(take(&world, &other).await, Verdict::Drop("answer_of_another_project"));
     let other = HostAnswer { workspace: name("evil"), ..no_word.clone() };

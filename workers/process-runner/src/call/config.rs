@@ -7,6 +7,7 @@ use runfleet_domain::Lane;
 use runfleet_http::AllowList;
 use runfleet_identity::AnswerKeys;
 use runfleet_runtime::Env;
+use runfleet_worker::TokenSettings;
 
 /// Calls at once, interactive lane.
 const PREFETCH: u16 = 64;
@@ -27,6 +28,8 @@ pub(crate) struct CallConfig {
     pub(crate) secrets: Option<PathBuf>,
     /// By which answers of hosts are known.
     pub(crate) keys: Option<AnswerKeys>,
+    /// Where the key of execution tokens is.
+    pub(crate) tokens: TokenSettings,
 }
 
 impl CallConfig {
@@ -68,6 +71,7 @@ impl CallConfig {
             let good = prefetch.is_none_or(|prefetch| (1..=2_000).contains(&prefetch));
             env.check(good, format!("{name} must be 1 to 2000"));
         }
+        let tokens = TokenSettings::from_env(env);
         let keys = keys?.as_ref().map(AnswerKeys::new).transpose();
         env.check(
             keys.is_ok(),
@@ -79,6 +83,7 @@ impl CallConfig {
             allow: allow?.unwrap_or_default(),
             secrets: secrets?,
             keys: keys.ok()?,
+            tokens: tokens?,
         })
     }
 }

@@ -15,6 +15,7 @@ use runfleet_store::{Conversation, Said, StartTurn};
 use ulid::Ulid;
 
 use super::{Chatting, missing};
+use crate::admission::credits_used;
 use crate::facts::About;
 use crate::handler::patience;
 use crate::operate::{Done, Trouble, Written, answer};
@@ -79,7 +80,9 @@ impl Chatting<'_> {
             model: snapshot.agent(agent).map(|agent| agent.model.as_str()),
         };
         let until = Instant::now() + patience(self.message);
-        let known = snapshot.facts(Some(self.person), &wish);
+        let used =
+            credits_used(deps, RunKind::Agent, agent, &claims.workspace, &snapshot).await?;
+        let known = snapshot.facts(Some(self.person), &wish, used);
         let facts = deps.facts.ask(&about, known, until).await?;
         let (limits, target) = rules(&snapshot);
         let rules = admission::Rules {
