@@ -7,6 +7,7 @@
 mod agents;
 mod bad_messages;
 mod drain;
+mod jobs;
 mod kills;
 mod load;
 mod outages;

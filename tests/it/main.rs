@@ -12,6 +12,7 @@ mod chat;
 mod contract;
 mod examples;
 mod facts;
+mod jobs;
 mod journeys;
 mod operations;
 mod pages;

@@ -14,7 +14,7 @@ use runfleet_identity::Signer;
 use runfleet_store::Store;
 use runfleet_testkit::{Namespace, Servers};
 use rustix::process::{Pid, Signal, kill_process};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
 use crate::wire::Wire;
