@@ -19,8 +19,8 @@ mod model;
 mod node;
 mod reader;
 mod rights;
-mod sink;
 mod schedule;
+mod sink;
 mod snapshot;
 mod spec;
 mod summary;
@@ -40,11 +40,11 @@ pub use model::{
     ProcessState, Project, Workspace,
 };
 pub use rights::{Acting, Withdrawn};
+pub use schedule::{Clock, Schedule, ScheduleError};
 pub use sink::{
     BUILTIN_SINK, ChatSink, QuietHours, QuietPolicy, QuietRules, SinkKind, SmtpSecurity,
     SmtpServer, minute_of,
 };
-pub use schedule::{Clock, Schedule, ScheduleError};
 pub use snapshot::{FORMAT, Snapshot, SnapshotError};
 pub use summary::{
     InputProblem, ProcessCheck, ProcessKind, ProcessProblem, ProcessSummary, Variable, VariableType,

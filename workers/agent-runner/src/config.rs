@@ -9,8 +9,8 @@ use runfleet_http::AllowList;
 use runfleet_identity::AnswerKeys;
 use runfleet_mcp::Commands;
 use runfleet_runtime::Env;
-use runfleet_worker::keys::Places;
 use runfleet_worker::TokenSettings;
+use runfleet_worker::keys::Places;
 use secrecy::{ExposeSecret as _, SecretString};
 
 /// Calls at once, interactive lane.

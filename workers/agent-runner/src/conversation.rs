@@ -7,8 +7,8 @@ use runfleet_broker::{Classify, Failure, Publisher};
 use runfleet_contracts::facts::{
     AgentProgress, ChatFrom as Author, ChatMessage, FACT_TEXT_BYTES_MAX, Progress,
 };
-use runfleet_domain::limits::CHAT_MESSAGES_AT_ONCE;
 use runfleet_domain::ConversationId;
+use runfleet_domain::limits::CHAT_MESSAGES_AT_ONCE;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{ChatFrom, HOLD_BYTES_MAX, ReadConversation, RunRecord, Store};
 use serde_json::{Value, json};

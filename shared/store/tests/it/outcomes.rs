@@ -47,6 +47,7 @@ async fn an_outcome_becomes_a_job_that_carries_everything() {
             run_created_at_ms: before.created_at_ms,
             run_started_at_ms: before.started_at_ms,
             run_finished_at_ms: before.finished_at_ms.unwrap(),
+            delivery: None,
         })),
         enqueued_by: format!("process:{run}"),
         state: JobState::Pending,
@@ -68,7 +69,6 @@ async fn an_outcome_becomes_a_job_that_carries_everything() {
         last_error: None,
         traceparent: before.traceparent,
         alarm_tries: 0,
-        delivery: None,
     };
     assert_eq!(*record, expected);
     assert_eq!(world.store.load_job(record.id).await.unwrap(), Some(*record));

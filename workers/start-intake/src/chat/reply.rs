@@ -80,8 +80,7 @@ impl Chatting<'_> {
             model: snapshot.agent(agent).map(|agent| agent.model.as_str()),
         };
         let until = Instant::now() + patience(self.message);
-        let used =
-            credits_used(deps, RunKind::Agent, agent, &claims.workspace, &snapshot).await?;
+        let used = credits_used(deps, RunKind::Agent, agent, &claims.workspace, &snapshot).await?;
         let known = snapshot.facts(Some(self.person), &wish, used);
         let facts = deps.facts.ask(&about, known, until).await?;
         let (limits, target) = rules(&snapshot);
