@@ -48,6 +48,15 @@ fn examples(operation: Operation) -> (Value, Value) {
         Operation::ChatDecide => golden!("chat.decide"),
         Operation::ChatSettings => golden!("chat.settings"),
         Operation::JobsEnqueue => golden!("jobs.enqueue"),
+        Operation::ProjectsRegister => golden!("projects.register"),
+        Operation::ProjectsActivate => golden!("projects.activate"),
+        Operation::ProjectsShow => golden!("projects.show"),
+        Operation::ProjectsSession => golden!("projects.session"),
+        Operation::ProjectsCall => golden!("projects.call"),
+        Operation::DataGet => golden!("data.get"),
+        Operation::DataQuery => golden!("data.query"),
+        Operation::DataUpdate => golden!("data.update"),
+        Operation::DataCreate => golden!("data.create"),
     }
 }
 
@@ -79,6 +88,15 @@ fn id(operation: Operation) -> &'static str {
         Operation::ChatDecide => "decideAboutCall",
         Operation::ChatSettings => "changeChatSettings",
         Operation::JobsEnqueue => "enqueueJob",
+        Operation::ProjectsRegister => "registerVersion",
+        Operation::ProjectsActivate => "activateVersion",
+        Operation::ProjectsShow => "showProject",
+        Operation::ProjectsSession => "openSession",
+        Operation::ProjectsCall => "callProject",
+        Operation::DataGet => "getRecord",
+        Operation::DataQuery => "queryRecords",
+        Operation::DataUpdate => "updateRecord",
+        Operation::DataCreate => "createRecord",
     }
 }
 
@@ -121,6 +139,25 @@ fn summary(operation: Operation) -> &'static str {
         Operation::JobsEnqueue => {
             "Enqueues a background job of the project, now or for later; answered once the job run exists."
         }
+        Operation::ProjectsRegister => {
+            "Registers what a version of a project declares; a project key is needed."
+        }
+        Operation::ProjectsActivate => {
+            "Makes a registered version the active one; effective within a second."
+        }
+        Operation::ProjectsShow => {
+            "Tells which versions of a project are registered, which one is active, and which hosts were seen."
+        }
+        Operation::ProjectsSession => {
+            "Gives a token for local development to the user of a project key."
+        }
+        Operation::ProjectsCall => {
+            "Calls a script, route, trigger or action of the active version and gives back what it returns."
+        }
+        Operation::DataGet => "Reads a record of the workspace.",
+        Operation::DataQuery => "Looks for records of the workspace.",
+        Operation::DataUpdate => "Changes fields of a record.",
+        Operation::DataCreate => "Makes a record.",
     }
 }
 

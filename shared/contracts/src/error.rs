@@ -6,6 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::strict::given;
+
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $word:literal, $text:literal;)*) => {
         /// Why a request was not done. The word is the contract; the text is fixed English.
@@ -74,6 +76,16 @@ codes! {
     DeliveryUnavailable = "DELIVERY_UNAVAILABLE", "Messages cannot be delivered at the moment.";
     /// Jobs cannot be enqueued here.
     JobsDisabled = "JOBS_DISABLED", "Background jobs are not available in this environment.";
+    /// What a project was given does not fit.
+    InputInvalid = "INPUT_INVALID", "The input does not fit what is called.";
+    /// What a project gave back does not fit.
+    OutputInvalid = "OUTPUT_INVALID", "The result does not fit what is called, or is too large.";
+    /// What was called did not answer in time.
+    Timeout = "TIMEOUT", "What was called did not answer in time.";
+    /// Code of a project has failed.
+    ScriptError = "SCRIPT_ERROR", "The code of the project has failed.";
+    /// Something is in another state.
+    StateConflict = "STATE_CONFLICT", "The object is in a state that does not allow this.";
 }
 
 /// An error as it travels.
@@ -129,9 +141,11 @@ pub enum Reply<T> {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(bound(deserialize = "T: Deserialize<'de>"))]
 struct ReplyBody<T> {
     ok: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    // What is done may have nothing to tell: null is data.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     data: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorBody>,
@@ -204,7 +218,10 @@ mod tests {
         let failed: Reply<u32> = Reply::Failed(ErrorBody::field("input", "must be an object"));
         let text = serde_json::to_string(&failed).unwrap();
         assert_eq!(serde_json::from_str::<Reply<u32>>(&text).unwrap(), failed);
+        let nothing: Reply<Value> = serde_json::from_str(r#"{"ok":true,"data":null}"#).unwrap();
+        assert_eq!(nothing, Reply::Done(Value::Null));
         assert!(serde_json::from_str::<Reply<u32>>(r#"{"ok":true}"#).is_err());
+        assert!(serde_json::from_str::<Reply<Value>>(r#"{"ok":true}"#).is_err());
         assert!(serde_json::from_str::<Reply<u32>>(r#"{"ok":false,"data":7}"#).is_err());
     }
 }

@@ -1,5 +1,7 @@
 //! One stored example of each body, written and read by the tests: what other versions and other languages rely on.
 
+mod projects;
+
 use runfleet_domain::admission::RunAs;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -88,11 +88,38 @@ pub enum Operation {
     /// Enqueue a background job of the project.
     #[serde(rename = "jobs.enqueue")]
     JobsEnqueue,
+    /// Register a version of a project.
+    #[serde(rename = "projects.register")]
+    ProjectsRegister,
+    /// Make a registered version the active one.
+    #[serde(rename = "projects.activate")]
+    ProjectsActivate,
+    /// Which versions and hosts a project has.
+    #[serde(rename = "projects.show")]
+    ProjectsShow,
+    /// Open a session of local development.
+    #[serde(rename = "projects.session")]
+    ProjectsSession,
+    /// Call a script, route, trigger or action of a project.
+    #[serde(rename = "projects.call")]
+    ProjectsCall,
+    /// Read a record.
+    #[serde(rename = "data.get")]
+    DataGet,
+    /// Look for records.
+    #[serde(rename = "data.query")]
+    DataQuery,
+    /// Change a record.
+    #[serde(rename = "data.update")]
+    DataUpdate,
+    /// Make a record.
+    #[serde(rename = "data.create")]
+    DataCreate,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 30] = [
         Self::ProcessesStart,
         Self::ProcessesGet,
         Self::ProcessesCancel,
@@ -114,6 +141,15 @@ impl Operation {
         Self::ChatDecide,
         Self::ChatSettings,
         Self::JobsEnqueue,
+        Self::ProjectsRegister,
+        Self::ProjectsActivate,
+        Self::ProjectsShow,
+        Self::ProjectsSession,
+        Self::ProjectsCall,
+        Self::DataGet,
+        Self::DataQuery,
+        Self::DataUpdate,
+        Self::DataCreate,
     ];
 
     /// What kind of run it is about. Jobs are no runs of either kind; nobody asks.
@@ -138,8 +174,18 @@ impl Operation {
             | Self::ProcessesAssignTask
             | Self::ProcessesHistory
             | Self::ProcessesMessage
-            | Self::ProcessesSignal
-            | Self::JobsEnqueue => RunKind::Process,
+            | Self::ProcessesSignal => RunKind::Process,
+            // Not about runs; whoever asks about runs does not ask about these.
+            Self::JobsEnqueue
+            | Self::ProjectsRegister
+            | Self::ProjectsActivate
+            | Self::ProjectsShow
+            | Self::ProjectsSession
+            | Self::ProjectsCall
+            | Self::DataGet
+            | Self::DataQuery
+            | Self::DataUpdate
+            | Self::DataCreate => RunKind::Process,
         }
     }
 
@@ -167,6 +213,15 @@ impl Operation {
             Self::ChatDecide => "chat.decide",
             Self::ChatSettings => "chat.settings",
             Self::JobsEnqueue => "jobs.enqueue",
+            Self::ProjectsRegister => "projects.register",
+            Self::ProjectsActivate => "projects.activate",
+            Self::ProjectsShow => "projects.show",
+            Self::ProjectsSession => "projects.session",
+            Self::ProjectsCall => "projects.call",
+            Self::DataGet => "data.get",
+            Self::DataQuery => "data.query",
+            Self::DataUpdate => "data.update",
+            Self::DataCreate => "data.create",
         }
     }
 }

@@ -11,14 +11,21 @@ use crate::chat::{
 };
 use crate::claims::Claims;
 use crate::deliver::DeliverMessage;
+use crate::data::{CreateRecord, GetRecord, QueryRecords, RecordFound, RecordsFound, UpdateRecord};
 use crate::error::{ErrorBody, Reply};
 use crate::facts::{AgentProgress, ChatMessage, RunEnded, RunStarted};
 use crate::host::{HostAccepted, HostAnswer, HostProgress, HostRequest, ProcessCall};
 use crate::job::{EnqueueJob, JobAccepted, JobDue, JobEnqueued, JobResult, JobRun};
 use crate::message::{Advance, OutcomeReady, ProcessCompletion};
+use crate::host_call::{CallAnswer, CallProject, HostCall};
+use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
 use crate::operations::{
     AssignTask, CompleteTask, HistoryOf, HistoryPage, MessagePublished, OnRun, PublishMessage,
     RetryRun, RunOperated, SendSignal, SetVariables, SignalSent,
+};
+use crate::projects::{
+    ActivateVersion, OpenSession, ProjectShown, RegisterVersion, SessionOpened, ShowProject,
+    VersionActivated, VersionRegistered,
 };
 use crate::request::{ProcessGet, ProcessStart, ProcessStarted, ProcessState, Request};
 use crate::run_event::RunEvent;
@@ -57,6 +64,26 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("agents.start.reply", schema_for!(Reply<AgentStarted>)),
         ("agents.get", schema_for!(AgentGet)),
         ("agents.get.reply", schema_for!(Reply<AgentRunState>)),
+        ("projects.register", schema_for!(RegisterVersion)),
+        ("projects.register.reply", schema_for!(Reply<VersionRegistered>)),
+        ("projects.activate", schema_for!(ActivateVersion)),
+        ("projects.activate.reply", schema_for!(Reply<VersionActivated>)),
+        ("projects.show", schema_for!(ShowProject)),
+        ("projects.show.reply", schema_for!(Reply<ProjectShown>)),
+        ("projects.session", schema_for!(OpenSession)),
+        ("projects.session.reply", schema_for!(Reply<SessionOpened>)),
+        ("projects.call", schema_for!(CallProject)),
+        ("projects.call.reply", schema_for!(Reply<serde_json::Value>)),
+        ("data.get", schema_for!(GetRecord)),
+        ("data.get.reply", schema_for!(Reply<RecordFound>)),
+        ("data.query", schema_for!(QueryRecords)),
+        ("data.query.reply", schema_for!(Reply<RecordsFound>)),
+        ("data.update", schema_for!(UpdateRecord)),
+        ("data.update.reply", schema_for!(Reply<RecordFound>)),
+        ("data.create", schema_for!(CreateRecord)),
+        ("data.create.reply", schema_for!(Reply<RecordFound>)),
+        ("host.call", schema_for!(HostCall)),
+        ("host.callanswer", schema_for!(CallAnswer)),
         ("agent-input", schema_for!(AgentInput)),
         ("error", schema_for!(ErrorBody)),
         ("execution-token", schema_for!(Claims)),

@@ -88,3 +88,11 @@ pub(crate) fn given_objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     let objects = Vec::<Object<T>>::deserialize(deserializer)?;
     Ok(Some(objects.into_iter().map(|Object(object)| object).collect()))
 }
+
+/// A list of structures.
+pub(crate) fn objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let objects = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(objects.into_iter().map(|Object(object)| object).collect())
+}

@@ -125,6 +125,8 @@ pub enum Refusal {
     DevelopmentReadOnly,
     /// An action that is declared to only read.
     ReadOnly,
+    /// A project key, which is for hosts and runs nothing.
+    ProjectKey,
     /// The time of the token is over.
     TokenExpired,
     /// The environment does not offer this kind.
@@ -224,9 +226,7 @@ pub fn start(
 
 /// Whether a call that only asks where a run stands may be made; gives the calls that the execution may make in all.
 pub fn get(caller: &Caller<'_>, kind: RunKind, rules: &Rules<'_>) -> Result<Option<u32>, Refusal> {
-    if caller.source == Source::TriggerBefore {
-        return Err(Refusal::TriggerReadOnly);
-    }
+    may_ask(caller)?;
     may_call(caller, kind, rules.enabled)?;
     let section = rules.policy.is_some_and(|policy| match kind {
         RunKind::Process => policy.processes.is_some(),
@@ -257,9 +257,12 @@ pub fn calls_budget(source: Source, limits: &StartLimits) -> Option<u32> {
         Source::TriggerBefore => Some(calls.before_change),
         Source::TriggerAfter => Some(calls.after_change),
         Source::Job | Source::Schedule => Some(calls.job),
-        Source::Script | Source::Route | Source::Action | Source::Webhook | Source::Development => {
-            Some(calls.route)
-        }
+        Source::Script
+        | Source::Route
+        | Source::Action
+        | Source::Webhook
+        | Source::Development
+        | Source::Host => Some(calls.route),
     }
 }
 
@@ -274,9 +277,32 @@ pub fn starts_limit(source: Source, kind: RunKind, limits: &StartLimits) -> Opti
 fn may_write(caller: &Caller<'_>) -> Result<(), Refusal> {
     match (caller.source, caller.read_only) {
         (Source::TriggerBefore, _) => Err(Refusal::TriggerReadOnly),
+        (Source::Host, _) => Err(Refusal::ProjectKey),
         (Source::Development, true) => Err(Refusal::DevelopmentReadOnly),
         (_, true) => Err(Refusal::ReadOnly),
         (_, false) => Ok(()),
+    }
+}
+
+/// Whether code of a project may call something that is no run: other code of the project, or records. `writes` says whether
+/// that may change anything. Gives the calls that the execution may make in all.
+pub fn call(
+    caller: &Caller<'_>,
+    writes: bool,
+    limits: &StartLimits,
+) -> Result<Option<u32>, Refusal> {
+    if writes { may_write(caller) } else { may_ask(caller) }?;
+    if caller.expired {
+        return Err(Refusal::TokenExpired);
+    }
+    Ok(calls_budget(caller.source, limits))
+}
+
+fn may_ask(caller: &Caller<'_>) -> Result<(), Refusal> {
+    match caller.source {
+        Source::TriggerBefore => Err(Refusal::TriggerReadOnly),
+        Source::Host => Err(Refusal::ProjectKey),
+        _ => Ok(()),
     }
 }
 

@@ -29,11 +29,13 @@ pub enum Source {
     Batch,
     /// Local development.
     Development,
+    /// A host of the project, which holds a project key: it registers versions and starts nothing.
+    Host,
 }
 
 impl Source {
     /// Every kind of execution.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Script,
         Self::Route,
         Self::TriggerBefore,
@@ -44,6 +46,7 @@ impl Source {
         Self::Schedule,
         Self::Batch,
         Self::Development,
+        Self::Host,
     ];
 }
 

@@ -78,6 +78,7 @@ fn from_the_catalog(refusal: &Refusal) -> bool {
         Refusal::TriggerReadOnly
             | Refusal::DevelopmentReadOnly
             | Refusal::ReadOnly
+            | Refusal::ProjectKey
             | Refusal::TokenExpired
             | Refusal::Disabled(_)
             | Refusal::OutcomeInDevelopment(_)

@@ -195,6 +195,18 @@ pub(crate) async fn handle(
         | Operation::ChatDecide
         | Operation::ChatSettings => chat::chat(&deps, &caller, &message, &asks, request).await,
         Operation::JobsEnqueue => enqueue::enqueue(&deps, &caller, &message, &asks, request).await,
+        Operation::ProjectsRegister
+        | Operation::ProjectsActivate
+        | Operation::ProjectsShow
+        | Operation::ProjectsSession
+        | Operation::ProjectsCall
+        | Operation::DataGet
+        | Operation::DataQuery
+        | Operation::DataUpdate
+        | Operation::DataCreate => {
+            let error = ErrorBody::new(ErrorCode::NotSupported);
+            Ok(deps.refuse(&caller, operation, error).await)
+        }
     }
 }
 

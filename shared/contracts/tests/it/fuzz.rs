@@ -167,6 +167,8 @@ fn marked() -> Vec<String> {
                 "Why?",
                 "call_1_1",
                 "Europe/Berlin",
+                "1.4.0",
+                "host-1",
             ] {
                 text = text.replace(&format!("\"{value}\""), &format!("\"{CANARY}\""));
             }
@@ -208,8 +210,8 @@ proptest! {
 #[test]
 fn the_marked_requests_are_good_ones() {
     for text in marked() {
-        let ids_only =
-            ["instanceId", "runId", "conversationId"].iter().any(|name| text.contains(name));
+        let ids = ["instanceId", "runId", "conversationId", "readOnly"];
+        let ids_only = ids.iter().any(|name| text.contains(name));
         assert!(text.contains(CANARY) || ids_only || text.contains("chat.list"));
         assert!(read(text.as_bytes()).is_ok(), "{text}");
     }

@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 use runfleet_contracts::agents::{AgentGet, AgentStart, ValidAgentStart};
 use runfleet_contracts::chat::{ChatDecide, ChatList, ChatRead, ChatReply, ChatSettings};
 use runfleet_contracts::job::EnqueueJob;
+use runfleet_contracts::data::{CreateRecord, GetRecord, QueryRecords, UpdateRecord};
+use runfleet_contracts::host_call::CallProject;
 use runfleet_contracts::operations::{
     AssignTask, CompleteTask, HistoryOf, OnRun, PublishMessage, RetryRun, SendSignal, SetVariables,
 };
 use runfleet_contracts::processes::{ProcessGet, ProcessStart, ValidProcessStart};
+use runfleet_contracts::projects::{ActivateVersion, OpenSession, RegisterVersion, ShowProject};
 use runfleet_contracts::{ErrorBody, ErrorCode, Operation, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,10 +21,10 @@ use serde_json::value::{RawValue, to_raw_value};
 const BOUND: Duration = Duration::from_secs(1);
 
 /// Longest error as JSON, in bytes: however large the request, what is told about it is short.
-const ERROR_BYTES_MAX: usize = 1_024;
+const ERROR_BYTES_MAX: usize = 4_096;
 
 /// The only facts that an error about a request tells.
-const FACTS: [&str; 6] = ["field", "problem", "column", "limit", "size", "path"];
+const FACTS: [&str; 7] = ["field", "problem", "problems", "column", "limit", "size", "path"];
 
 /// A request that was accepted.
 #[derive(Debug)]
@@ -75,6 +78,15 @@ fn options(operation: Operation, payload: &RawValue) -> Result<Accepted, ErrorBo
         Operation::ChatDecide => ChatDecide::parse(payload).map(operate),
         Operation::ChatSettings => ChatSettings::parse(payload).map(operate),
         Operation::JobsEnqueue => EnqueueJob::parse(payload, 0).map(operate),
+        Operation::ProjectsRegister => RegisterVersion::parse(payload).map(operate),
+        Operation::ProjectsActivate => ActivateVersion::parse(payload).map(operate),
+        Operation::ProjectsShow => ShowProject::parse(payload).map(operate),
+        Operation::ProjectsSession => OpenSession::parse(payload).map(operate),
+        Operation::ProjectsCall => CallProject::parse(payload).map(operate),
+        Operation::DataGet => GetRecord::parse(payload).map(operate),
+        Operation::DataQuery => QueryRecords::parse(payload).map(operate),
+        Operation::DataUpdate => UpdateRecord::parse(payload).map(operate),
+        Operation::DataCreate => CreateRecord::parse(payload).map(operate),
     }
 }
 
@@ -155,6 +167,15 @@ fn comes_back(request: &Request, accepted: &Accepted) {
         Operation::ChatDecide => rewritten::<ChatDecide>(&again.payload),
         Operation::ChatSettings => rewritten::<ChatSettings>(&again.payload),
         Operation::JobsEnqueue => rewritten::<EnqueueJob>(&again.payload),
+        Operation::ProjectsRegister => rewritten::<RegisterVersion>(&again.payload),
+        Operation::ProjectsActivate => rewritten::<ActivateVersion>(&again.payload),
+        Operation::ProjectsShow => rewritten::<ShowProject>(&again.payload),
+        Operation::ProjectsSession => rewritten::<OpenSession>(&again.payload),
+        Operation::ProjectsCall => rewritten::<CallProject>(&again.payload),
+        Operation::DataGet => rewritten::<GetRecord>(&again.payload),
+        Operation::DataQuery => rewritten::<QueryRecords>(&again.payload),
+        Operation::DataUpdate => rewritten::<UpdateRecord>(&again.payload),
+        Operation::DataCreate => rewritten::<CreateRecord>(&again.payload),
     };
     let again = options(request.operation, &payload).unwrap();
     assert_eq!(format!("{again:?}"), format!("{accepted:?}"));

@@ -289,13 +289,13 @@ fn every_refusal_is_in_a_table() {
         .into_iter()
         .chain(defects_of_agents())
         .map(|(refusal, _)| refusal)
-        .chain([Refusal::DevelopmentReadOnly])
+        .chain([Refusal::DevelopmentReadOnly, Refusal::ProjectKey])
         .collect();
     let names: std::collections::BTreeSet<String> = listed
         .iter()
         .map(|refusal| format!("{refusal:?}").split(['(', ' ']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(names.len(), 27, "a new refusal needs a line in a table: {names:?}");
+    assert_eq!(names.len(), 28, "a new refusal needs a line in a table: {names:?}");
 }
 
 /// CG-003, CG-170
@@ -321,6 +321,11 @@ fn every_kind_of_execution_but_a_trigger_before_a_change_may_start() {
     for agent in [false, true] {
         for source in Source::ALL {
             let case = Case { source, job: None, ..good(agent) };
+            if source == Source::Host {
+                // A project key is no execution.
+                assert_eq!(case.start(), Err(Refusal::ProjectKey));
+                continue;
+            }
             let refused = case.start() == Err(Refusal::TriggerReadOnly);
             assert_eq!(refused, source == Source::TriggerBefore, "{source:?}");
             assert!(refused || case.start().is_ok(), "{source:?}");
@@ -462,6 +467,48 @@ fn whoever_may_operate_may_ask_and_whoever_only_reads_may_only_ask() {
             assert_eq!(case.operate().is_ok(), case.get().is_ok() && !read_only, "{source:?}");
         }
     }
+}
+
+#[test]
+fn a_project_key_starts_asks_and_calls_nothing() {
+    for agent in [false, true] {
+        let case = Case { source: Source::Host, job: None, ..good(agent) };
+        assert_eq!(case.start(), Err(Refusal::ProjectKey));
+        assert_eq!(case.get(), Err(Refusal::ProjectKey));
+        assert_eq!(case.operate(), Err(Refusal::ProjectKey));
+    }
+    let caller = Caller {
+        source: Source::Host,
+        read_only: false,
+        expired: false,
+        user: None,
+        hops: 10,
+        depth: 0,
+    };
+    for writes in [false, true] {
+        assert_eq!(call(&caller, writes, &StartLimits::DEFAULT), Err(Refusal::ProjectKey));
+    }
+}
+
+#[test]
+fn code_of_a_project_calls_within_its_budget_and_reads_when_it_may_not_write() {
+    let of = |source, read_only, expired| Caller {
+        source,
+        read_only,
+        expired,
+        user: None,
+        hops: 10,
+        depth: 0,
+    };
+    let calls = |caller: Caller<'_>, writes| call(&caller, writes, &StartLimits::DEFAULT);
+    assert_eq!(calls(of(Source::Job, false, false), true), Ok(Some(1_000)));
+    assert_eq!(calls(of(Source::Action, true, false), false), Ok(Some(100)));
+    assert_eq!(calls(of(Source::Action, true, false), true), Err(Refusal::ReadOnly));
+    assert_eq!(
+        calls(of(Source::TriggerBefore, false, false), false),
+        Err(Refusal::TriggerReadOnly)
+    );
+    assert_eq!(calls(of(Source::Script, false, true), false), Err(Refusal::TokenExpired));
 }
 
 /// CG-145
