@@ -13,6 +13,8 @@
 //! `batchids`, `revoked`, `sent` and what is kept of messages have one from the start; inboxes and waits go with their run;
 //! the children of a run go one by one as they end; messages to people, their caps and conversations live as long as their
 //! last change says; catalogs and definitions stay until they are replaced, and what a person has said until it is changed.
+//! Versions of a project and
+//! what they declare stay until newer ones take their place; its `hosts` and each `hostcall` have a lifetime from the start.
 
 use std::fmt::Write;
 
@@ -329,6 +331,28 @@ impl Keys {
     /// String: who has the call of a run in hand.
     pub(crate) fn call(&self, run: RunId, event: &MessageId) -> String {
         self.at(run.shard(), &format!("call:{run}:{event}"))
+    }
+
+    /// Something of a kind that a project has once: its versions, what they declare, its hosts.
+    pub(crate) fn of_project(
+        &self,
+        shard: Shard,
+        kind: &str,
+        workspace: &Name,
+        project: &Name,
+    ) -> String {
+        self.at(shard, &format!("{kind}:{workspace}:{project}"))
+    }
+
+    /// Hash: a call of code of a project.
+    pub(crate) fn host_call(
+        &self,
+        shard: Shard,
+        workspace: &Name,
+        project: &Name,
+        call: &Name,
+    ) -> String {
+        self.at(shard, &format!("hostcall:{workspace}:{project}:{call}"))
     }
 
     /// String: how many catalogs have ever been announced.

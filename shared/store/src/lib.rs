@@ -22,6 +22,7 @@ mod get;
 mod hand_over;
 mod held_key;
 mod history;
+mod host_calls;
 mod inbox;
 mod job_list;
 mod job_new;
@@ -31,6 +32,7 @@ mod keys;
 mod link;
 mod messages;
 mod metrics;
+mod projects;
 mod record;
 mod reply;
 mod runs;
@@ -66,6 +68,9 @@ pub use finish::{End, Finished, Told};
 pub use get::{GetRun, Got};
 pub use hand_over::{HandOver, HandOverVerdict, HandedOver};
 pub use held_key::HeldKey;
+pub use host_calls::{
+    BeginCall, CALL_ANSWER_BYTES_MAX, CallAttempt, CallBegun, CallEnded, EndCall,
+};
 pub use inbox::{Appended, EVENTS_AT_ONCE, EVENTS_BYTES_AT_ONCE, Event, Woken};
 pub use job_list::{JobEntry, JobPage};
 pub use job_new::{EnqueueJob, Enqueued, JobTime, NewJobOrigin};
@@ -74,6 +79,9 @@ pub use jobs::{JobBegun, JobDue, JobFailed, JobFinished};
 pub use keys::AlarmSet;
 pub use messages::{
     Broadcast, BroadcastSignal, PublishMessage, Published, SIGNAL_RUNS_AT_ONCE_MAX,
+};
+pub use projects::{
+    KeptVersion, MANIFEST_BYTES_MAX, ProjectState, Registered, Registration, SeenHost, VERSIONS_MAX,
 };
 pub use record::{OutcomeState, Parent, RUN_VERSION, RunError, RunRecord};
 pub use runs::{Paused, RunExplained};

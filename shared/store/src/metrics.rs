@@ -81,6 +81,11 @@ operations! {
     HoldCall: "hold_call",
     Ping: "ping",
     Maintenance: "maintenance",
+    RegisterVersion: "register_version",
+    LoadManifest: "load_manifest",
+    ShowProject: "show_project",
+    BeginCall: "begin_call",
+    EndCall: "end_call",
 }
 
 /// The words of the label `reason`.

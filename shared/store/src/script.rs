@@ -99,6 +99,10 @@ scripts!(
     chat_settings,
     answer_append after inbox_add,
     call_hold,
+    version_register,
+    project_show,
+    call_begin,
+    call_end,
 );
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod jobs;
 mod messages;
 mod model;
 mod outcomes;
+mod projects;
 mod proxy;
 mod server;
 mod shapes;
