@@ -83,8 +83,7 @@ impl Snapshot {
         let skills: BTreeMap<_, _> =
             self.skills_of(spec).map(|(name, skill)| (name.clone(), skill.clone())).collect();
         let tools: BTreeMap<_, _> = self
-            .tools
-            .iter()
+            .all_tools()
             .filter(|(name, tool)| self.is_tool_of(spec, name, tool))
             .map(|(name, tool)| (name.clone(), tool.clone()))
             .collect();

@@ -21,6 +21,8 @@ mod reader;
 mod rights;
 mod schedule;
 mod sink;
+mod registered;
+mod schema;
 mod snapshot;
 mod spec;
 mod summary;
@@ -45,6 +47,7 @@ pub use sink::{
     BUILTIN_SINK, ChatSink, QuietHours, QuietPolicy, QuietRules, SinkKind, SmtpSecurity,
     SmtpServer, minute_of,
 };
+pub use registered::{ActivateError, Callable, Declared, Registered};
 pub use snapshot::{FORMAT, Snapshot, SnapshotError};
 pub use summary::{
     InputProblem, ProcessCheck, ProcessKind, ProcessProblem, ProcessSummary, Variable, VariableType,

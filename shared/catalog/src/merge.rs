@@ -1,6 +1,6 @@
 //! How a bundle changes what is declared: documents are added and replaced, and what a bundle does not name stays.
 
-mod agents;
+pub(crate) mod agents;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,8 @@ use crate::approval;
 use crate::bounds::{DOCUMENTS_MAX, FILE_BYTES_MAX};
 use crate::bundle::{Bundle, BundleProcess};
 use crate::digest::sha256;
-use crate::model::{ProcessDefinition, Workspace};
+use crate::model::{ProcessDefinition, Project, Workspace};
+use crate::registered;
 use crate::snapshot::{FORMAT, Snapshot};
 
 /// The result of a merge. Store the definitions before the snapshot that names them.
@@ -169,6 +170,7 @@ impl Snapshot {
         for (name, mut project) in bundle.projects {
             let approved = !bundle.unapproved.contains(&name);
             let before = snapshot.projects.get(&name);
+            registered::keep(before, &mut project);
             warnings.extend(approval::settle(&name, before, &mut project, approved));
             changes.add(
                 "project",
@@ -291,6 +293,10 @@ fn merge_into<T: PartialEq>(
 }
 
 impl Changes {
+    pub(crate) fn project(&mut self, name: &Name, before: &Project, after: &Project) {
+        self.add("project", name, Changed::of(Some(before), after), None);
+    }
+
     fn add(&mut self, kind: &'static str, name: &Name, changed: Changed, version: Option<u32>) {
         self.list.push(Change { kind, name: name.clone(), changed, version });
     }

@@ -13,6 +13,7 @@ use runfleet_domain::limits::{
 use runfleet_domain::policy::Policy;
 
 use crate::schedule::Schedule;
+use crate::registered::Registered;
 use crate::summary::{InputProblem, ProcessSummary};
 
 /// A workspace without its people.
@@ -148,6 +149,13 @@ pub struct Project {
     pub policy_disabled: bool,
     /// How much.
     pub limits: Limits,
+    /// Where its code reads and writes records; none means the only source of the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record_source: Option<Name>,
+    /// The active version as its hosts have registered it: `version` and `jobs` are those of it. None while the document says
+    /// what is active.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered: Option<Registered>,
 }
 
 /// The policy that was approved for one version of a project. Code of that version goes on being judged by it.

@@ -1,6 +1,6 @@
 //! Versions of agents. An agent has a new version whenever it, or anything that it names, differs from what was stored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use runfleet_domain::Name;
 
@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 use crate::tool::ToolKind;
 
 /// Takes in the agents of a bundle, after everything that they may name, and gives those versions that are new.
-pub(super) fn merge(
+pub(crate) fn merge(
     snapshot: &mut Snapshot,
     new: BTreeMap<Name, AgentDefinition>,
     changes: &mut Changes,
@@ -55,11 +55,12 @@ pub(super) fn unknown_names(snapshot: &Snapshot, warnings: &mut Vec<String>) {
             warnings.push(format!("{place} names the {kind} {id}, which is not declared"));
         }
     };
+    let tools: BTreeSet<&Name> = snapshot.all_tools().map(|(name, _)| name).collect();
     for (name, agent) in &snapshot.agents {
         let place = format!("agent {name}");
         let spec = &agent.spec;
         for tool in spec.tools.keys() {
-            check(&place, "tool", tool, snapshot.tools.contains_key(tool));
+            check(&place, "tool", tool, tools.contains(tool));
         }
         for skill in &spec.skills {
             check(&place, "skill", skill, snapshot.skills.contains_key(skill));
@@ -85,7 +86,7 @@ pub(super) fn unknown_names(snapshot: &Snapshot, warnings: &mut Vec<String>) {
     }
     for (name, skill) in &snapshot.skills {
         for tool in &skill.tools {
-            check(&format!("skill {name}"), "tool", tool, snapshot.tools.contains_key(tool));
+            check(&format!("skill {name}"), "tool", tool, tools.contains(tool));
         }
     }
     for (name, tool) in &snapshot.tools {

@@ -36,6 +36,7 @@ pub(super) fn read(spec: At<'_>) -> Option<Declared> {
     let policy = fields.or("policy", (Policy::default(), true), policy::read);
     let policy_disabled = fields.or("policyState", false, |at| at.word(STATES));
     let limits = fields.or("limits", default_limits(), limits);
+    let record_source = fields.or("recordSource", None, |at| at.parse().map(Some));
     fields.finish();
     let (policy, policy_approved) = policy?;
     let project = Project {
@@ -46,6 +47,8 @@ pub(super) fn read(spec: At<'_>) -> Option<Declared> {
         policies: BTreeMap::new(),
         policy_disabled: policy_disabled?,
         limits: limits?,
+        record_source: record_source?,
+        registered: None,
     };
     Some(Declared { project, policy_approved })
 }

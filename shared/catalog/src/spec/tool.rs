@@ -11,6 +11,7 @@ use crate::bounds::{
     HEADERS_MAX, PROMPT_BYTES_MAX, TOOL_DESCRIPTION_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX,
 };
 use crate::reader::{At, Fields};
+use crate::schema::schema_problem;
 use crate::template::Template;
 use crate::tool::{
     Builtin, HttpTool, Method, Permission, Scope, Secretly, SkillDefinition, ToolDefinition,
@@ -40,9 +41,6 @@ const METHODS: &[(&str, Method)] = &[
 
 /// Who does the work of a tool, as the document says it: exactly one of these fields.
 const KINDS: [&str; 6] = ["builtin", "http", "processStart", "agent", "project", "mcp"];
-
-/// Words of JSON Schema whose values say where else to look: nothing outside of the schema may be named.
-const REFERENCE: &str = "$ref";
 
 /// Reads a tool. `description` is the text of its `description.md`, which counts instead of the field.
 pub(super) fn read(spec: At<'_>, description: Option<&str>) -> Option<ToolDefinition> {
@@ -232,36 +230,14 @@ pub(super) fn place(fields: &mut Fields<'_>, env: &str, file: &str) -> Option<Se
 }
 
 fn schema(at: &At<'_>) -> Option<Map<String, Json>> {
-    let schema = at.json_object(TOOL_SCHEMA_BYTES_MAX)?;
-    if schema.get("type") != Some(&Json::from("object")) {
-        at.mistake("must have the type `object` at its root");
-        return None;
-    }
-    let whole = Json::Object(schema);
-    if let Err(problem) = jsonschema::meta::validate(&whole) {
-        let place: String = problem.instance_path().as_str().chars().take(200).collect();
-        at.mistake(format!("is not a JSON Schema (at {place})"));
-        return None;
-    }
-    if names_another(&whole) {
-        at.mistake("must not name another schema: only `$ref` within it, beginning with `#`");
+    let whole = Json::Object(at.json_object(TOOL_SCHEMA_BYTES_MAX)?);
+    if let Some(problem) = schema_problem(&whole) {
+        at.mistake(problem);
         return None;
     }
     match whole {
         Json::Object(schema) => Some(schema),
         _ => None,
-    }
-}
-
-fn names_another(value: &Json) -> bool {
-    match value {
-        Json::Object(fields) => fields.iter().any(|(name, value)| {
-            let outside =
-                name == REFERENCE && value.as_str().is_some_and(|to| !to.starts_with('#'));
-            outside || names_another(value)
-        }),
-        Json::Array(items) => items.iter().any(names_another),
-        _ => false,
     }
 }
 

@@ -17,5 +17,6 @@ mod refused;
 #[cfg(test)]
 mod rights;
 mod sinks;
+mod registered;
 #[cfg(test)]
 mod snapshot;
