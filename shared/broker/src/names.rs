@@ -40,6 +40,8 @@ const JOBS_PREFIX: &str = "jobs.";
 
 const TASKS_PREFIX: &str = "tasks.";
 
+const CALLS_PREFIX: &str = "calls.";
+
 /// Exchange of a retry queue.
 pub fn retry_exchange(rung: Rung) -> &'static str {
     match rung {
@@ -71,6 +73,12 @@ pub fn task_queue(workspace: &Name, project: &Name) -> String {
     format!("{TASKS_PREFIX}{workspace}.{project}")
 }
 
+/// The queue of calls of one version of a project, which its hosts declare and which goes with the last of them. The version comes
+/// last: it may hold dots.
+pub fn call_queue(workspace: &Name, project: &Name, version: &str) -> String {
+    format!("{CALLS_PREFIX}{workspace}.{project}.{version}")
+}
+
 /// Whether a queue belongs to a project.
 pub(crate) fn is_of_project(queue: &str) -> bool {
     queue.starts_with(JOBS_PREFIX) || queue.starts_with(TASKS_PREFIX)
@@ -95,6 +103,8 @@ pub fn queue_label(queue: &str) -> &str {
         "jobs"
     } else if queue.starts_with(TASKS_PREFIX) {
         "tasks"
+    } else if queue.starts_with(CALLS_PREFIX) {
+        "calls"
     } else {
         queue
     }
@@ -119,6 +129,14 @@ mod tests {
         assert_eq!(queue_label(&queue), "jobs");
         assert_eq!(dead_queue(park_key(DEAD_JOBS)), DEAD_UNREADABLE);
         assert_eq!(park_key("delivery.backfill"), "delivery.backfill");
+    }
+
+    #[test]
+    fn the_queue_of_calls_names_workspace_project_and_version() {
+        let queue = call_queue(&"acme".parse().unwrap(), &"shop".parse().unwrap(), "1.4.0+3f");
+        assert_eq!(queue, "calls.acme.shop.1.4.0+3f");
+        assert_eq!(queue_label(&queue), "calls");
+        assert!(!is_of_project(&queue));
     }
 
     #[test]

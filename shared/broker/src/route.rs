@@ -64,6 +64,18 @@ pub enum Route {
         /// The project.
         project: Name,
     },
+    /// Answers of hosts to calls, to start-intake: the queues of [`Route::Start`] through the same exchange.
+    StartAnswer(Lane),
+    /// Calls of scripts, routes, triggers and actions of a project, to the hosts of one version. The queue is theirs and there only
+    /// while one of them is; publishing looks for a consumer first.
+    HostCall {
+        /// The workspace.
+        workspace: Name,
+        /// The project.
+        project: Name,
+        /// The version.
+        version: String,
+    },
     /// Tasks of the Processes of a project, to its hosts. Apart from its jobs: whoever takes jobs need not know of tasks.
     Task {
         /// The workspace.
@@ -92,13 +104,13 @@ impl Route {
 
     /// Whether its queue belongs to a project, and so may be missing.
     pub(crate) fn is_of_project(&self) -> bool {
-        matches!(self, Self::Job { .. } | Self::Task { .. })
+        matches!(self, Self::Job { .. } | Self::Task { .. } | Self::HostCall { .. })
     }
 
     /// The queue behind the route, which is also the routing key.
     pub fn queue(&self) -> Cow<'static, str> {
         let fixed = match self {
-            Self::Start(lane) => start_key(*lane),
+            Self::Start(lane) | Self::StartAnswer(lane) => start_key(*lane),
             Self::Process(Line::Interactive) | Self::Answer(Lane::Interactive) => {
                 "process-runner.interactive"
             }
@@ -133,6 +145,9 @@ impl Route {
             Self::Task { workspace, project } => {
                 return Cow::Owned(names::task_queue(workspace, project));
             }
+            Self::HostCall { workspace, project, version } => {
+                return Cow::Owned(names::call_queue(workspace, project, version));
+            }
         };
         Cow::Borrowed(fixed)
     }
@@ -145,7 +160,11 @@ impl Route {
             Self::Agent(_) | Self::Turn(_) | Self::Tool(_) => "x.agent",
             Self::Deliver(_) => "x.deliver",
             Self::Done(_) => "x.done",
-            Self::Answer(_) | Self::AgentAnswer(_) | Self::JobAnswer(_) => names::ANSWER_EXCHANGE,
+            Self::Answer(_) | Self::AgentAnswer(_) | Self::JobAnswer(_) | Self::StartAnswer(_) => {
+                names::ANSWER_EXCHANGE
+            }
+            // The exchange that leads to every queue by its name.
+            Self::HostCall { .. } => "",
             Self::Job { .. } => names::JOB_EXCHANGE,
             Self::Task { .. } => names::TASK_EXCHANGE,
         }
@@ -161,7 +180,10 @@ impl Route {
             Self::Call(_) => Target::Call,
             Self::Turn(_) => Target::Turn,
             Self::Tool(_) => Target::Tool,
-            Self::Answer(_) | Self::AgentAnswer(_) | Self::JobAnswer(_) => Target::Answer,
+            Self::Answer(_) | Self::AgentAnswer(_) | Self::JobAnswer(_) | Self::StartAnswer(_) => {
+                Target::Answer
+            }
+            Self::HostCall { .. } => Target::HostCall,
             Self::Job { .. } => Target::Job,
             Self::Task { .. } => Target::Task,
         }
@@ -182,12 +204,13 @@ pub(crate) enum Target {
     Answer,
     Job,
     Task,
+    HostCall,
     Retry,
     Dead,
 }
 
 impl Target {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Start,
         Self::Process,
         Self::Agent,
@@ -199,6 +222,7 @@ impl Target {
         Self::Answer,
         Self::Job,
         Self::Task,
+        Self::HostCall,
         Self::Retry,
         Self::Dead,
     ];
@@ -216,6 +240,7 @@ impl Target {
             Self::Answer => "answer",
             Self::Job => "job",
             Self::Task => "task",
+            Self::HostCall => "host_call",
             Self::Retry => "retry",
             Self::Dead => "dead",
         }
@@ -236,14 +261,17 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_comes_to_the_runner_of_its_lane_through_an_exchange_of_its_own() {
+    fn an_answer_comes_to_the_worker_of_its_lane_through_an_exchange_of_its_own() {
         for lane in Lane::ALL {
-            let (answer, run) = (Route::Answer(lane), Route::Process(lane.into()));
-            assert_eq!(answer.queue(), run.queue());
-            assert_ne!(answer.exchange(), run.exchange());
-            let (answer, done) = (Route::JobAnswer(lane), Route::Done(lane));
-            assert_eq!(answer.queue(), done.queue());
-            assert_ne!(answer.exchange(), done.exchange());
+            for (answer, own) in [
+                (Route::Answer(lane), Route::Process(lane.into())),
+                (Route::AgentAnswer(lane), Route::Agent(lane.into())),
+                (Route::JobAnswer(lane), Route::Done(lane)),
+                (Route::StartAnswer(lane), Route::Start(lane)),
+            ] {
+                assert_eq!(answer.queue(), own.queue());
+                assert_ne!(answer.exchange(), own.exchange());
+            }
         }
     }
 }

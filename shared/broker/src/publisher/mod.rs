@@ -287,8 +287,14 @@ impl Publisher {
         loop {
             let session = self.session().await;
             session.unblocked().await;
-            if matches!(flight.parcel.target, Target::Job | Target::Task) {
-                match session.has_job_queue(flight.parcel.key.as_str()).await {
+            let key = flight.parcel.key.as_str();
+            let look = match flight.parcel.target {
+                Target::Job | Target::Task => Some(session.has_job_queue(key).await),
+                Target::HostCall => Some(session.is_consumed(key).await),
+                _ => None,
+            };
+            if let Some(found) = look {
+                match found {
                     Ok(true) => {}
                     Ok(false) => return Err(PublishError::NoSuchQueue),
                     Err(error) => {

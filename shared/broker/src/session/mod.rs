@@ -127,6 +127,11 @@ impl Session {
         self.scratch.queue(&self.publish, queue).await
     }
 
+    /// Whether a queue is there and somebody consumes it. Asked anew each time: such a queue goes with its last consumer.
+    pub(crate) async fn is_consumed(&self, queue: &str) -> Result<bool, LinkError> {
+        self.scratch.is_consumed(&self.publish, queue).await
+    }
+
     pub(crate) async fn exists(&self, object: &Object) -> Result<bool, LinkError> {
         self.scratch.exists(&self.publish, object).await
     }

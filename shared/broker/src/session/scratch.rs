@@ -3,7 +3,7 @@
 
 use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions};
 use lapin::types::FieldTable;
-use lapin::{Channel, ErrorKind, ExchangeKind};
+use lapin::{Channel, ErrorKind, ExchangeKind, Queue};
 use tokio::sync::Mutex;
 
 use super::{Link, LinkError};
@@ -28,6 +28,11 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
+    /// Whether a queue is there and somebody consumes it.
+    pub(crate) async fn is_consumed(&self, link: &Link, queue: &str) -> Result<bool, LinkError> {
+        Ok(self.queue(link, queue).await?.is_some_and(|queue| queue.consumers > 0))
+    }
+
     /// A queue as it is now, or none if there is no such queue.
     pub(crate) async fn queue(
         &self,

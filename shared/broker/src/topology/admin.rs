@@ -1,6 +1,6 @@
 //! Declares the topology in a broker and compares it with what is there. Needs the configure right, which workers have not.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use async_rs::TokioRuntime;
@@ -114,6 +114,32 @@ impl TopologyAdmin {
                     bind(link, channel, binding).await?;
                 }
             }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Declares the queue of calls of a version of a project, as hosts do it. It goes when its last consumer has gone.
+    pub async fn declare_call_queue(
+        &self,
+        workspace: &Name,
+        project: &Name,
+        version: &str,
+    ) -> Result<(), TopologyError> {
+        let queue = names::call_queue(workspace, project, version);
+        self.on_channel(async |link, channel| {
+            let arguments = FieldTable::from(BTreeMap::from([(
+                ShortString::from("x-queue-type"),
+                text("classic"),
+            )]));
+            let options = QueueDeclareOptions {
+                durable: true,
+                auto_delete: true,
+                ..QueueDeclareOptions::default()
+            };
+            let declaring = channel.queue_declare(name(&queue)?, options, arguments);
+            let declared = link.bounded(declaring).await;
+            declared.map_err(|error| failed(format!("declaring queue `{queue}`"), &error))?;
             Ok(())
         })
         .await

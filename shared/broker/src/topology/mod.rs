@@ -39,6 +39,15 @@ pub const JOBS_LENGTH_MAX: u32 = 20_000;
 /// Messages that wait in the task queue of one project. A full one refuses: the attempt that was to be asked for has failed.
 pub const TASKS_LENGTH_MAX: u32 = 20_000;
 
+/// Calls that wait for the hosts of one version of a project. A full queue refuses, and the caller is told.
+pub const CALLS_LENGTH_MAX: u32 = 1_000;
+
+/// How long a call waits for a host, in milliseconds: as long as the longest call may take.
+pub const CALLS_TTL_MS: u32 = 30_000;
+
+/// How long a queue of calls without a consumer stays, in milliseconds.
+pub const CALLS_EXPIRE_MS: u32 = 300_000;
+
 /// Returns of a message to its queue before the broker gives it up. A net under crash loops, far above what restarts of
 /// workers cause; before 4.0 every return counts.
 pub const DELIVERY_LIMIT: u32 = 200;
@@ -152,7 +161,12 @@ impl Topology {
             topology.queue(&names::dead_queue(&queue), &[(DEAD_EXCHANGE, &queue)]);
         }
         for route in Lane::ALL.into_iter().flat_map(|lane| {
-            [Route::Answer(lane), Route::AgentAnswer(lane), Route::JobAnswer(lane)]
+            [
+                Route::Answer(lane),
+                Route::AgentAnswer(lane),
+                Route::JobAnswer(lane),
+                Route::StartAnswer(lane),
+            ]
         }) {
             topology.bind(route.exchange(), &route.queue());
         }
@@ -181,7 +195,10 @@ impl Topology {
     ) -> Vec<Object> {
         let mut found = Vec::new();
         for route in routes {
-            found.push(Object::Exchange(route.exchange().to_owned()));
+            // The default exchange is always there.
+            if !route.exchange().is_empty() {
+                found.push(Object::Exchange(route.exchange().to_owned()));
+            }
             if !route.is_of_project() {
                 found.push(Object::Queue(route.queue().into_owned()));
             }
@@ -256,6 +273,7 @@ fn policies(delay: &impl Fn(Rung) -> Duration) -> Vec<PolicySpec> {
             parked(TASKS_LENGTH_MAX, Some("tasks")),
         ),
         policy("runfleet-dead", r"^dead\.".to_owned(), 30, dead()),
+        policy("runfleet-calls", r"^calls\.".to_owned(), 28, calls()),
     ];
     for (rung, priority) in Rung::ALL.into_iter().zip(40..) {
         let word = rung.as_str();
@@ -307,6 +325,16 @@ fn at_least_once(length_max: u32, exchange: &str) -> BTreeMap<String, Value> {
         ("overflow".to_owned(), json!("reject-publish")),
         ("dead-letter-exchange".to_owned(), json!(exchange)),
         ("dead-letter-strategy".to_owned(), json!("at-least-once")),
+    ])
+}
+
+/// Queues of hosts, with messages for which somebody waits. What nobody takes in time is gone, and a queue that nobody consumes too.
+fn calls() -> BTreeMap<String, Value> {
+    BTreeMap::from([
+        ("max-length".to_owned(), json!(CALLS_LENGTH_MAX)),
+        ("overflow".to_owned(), json!("reject-publish")),
+        ("message-ttl".to_owned(), json!(CALLS_TTL_MS)),
+        ("expires".to_owned(), json!(CALLS_EXPIRE_MS)),
     ])
 }
 
@@ -376,6 +404,8 @@ mod tests {
             "completion-dispatcher.interactive",
             "process-runner.backfill",
             "process-runner.interactive",
+            "start-intake.backfill",
+            "start-intake.interactive",
         ];
         assert_eq!(queues, lanes.map(|queue| (queue, queue)));
     }

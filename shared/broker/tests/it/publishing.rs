@@ -108,6 +108,34 @@ async fn of_many_jobs_at_once_exactly_those_without_a_queue_are_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_published_only_while_a_host_of_the_version_is_there() {
+    const VERSION: &str = "1.4.0+3f";
+    let fixture = Fixture::new(&[QUEUE]).await;
+    let (workspace, project) = (name("acme"), name("shop"));
+    let version = VERSION.to_owned();
+    let route = Route::HostCall { workspace: workspace.clone(), project: project.clone(), version };
+    let queue = route.queue().into_owned();
+    let broker = fixture.broker().await;
+    let publisher = broker.publisher();
+    assert_eq!(publisher.publish(&route, note("early")).await, Err(PublishError::NoSuchQueue));
+    fixture.admin().declare_call_queue(&workspace, &project, VERSION).await.unwrap();
+    assert_eq!(publisher.publish(&route, note("unheard")).await, Err(PublishError::NoSuchQueue));
+    let seen = Seen::default();
+    let taken = seen.clone();
+    let running = consume(&broker, lane(&queue, 1), BOUND, move |message| {
+        taken.add(&message);
+        async { Ok(Verdict::Done) }
+    });
+    wait_until("a consumer", async || fixture.consumers(&queue).await == 1).await;
+    publish(&publisher, &route, "call").await;
+    wait_until("the call", async || seen.ids() == ["call"]).await;
+    running.stop().await;
+    // The queue goes with its last consumer.
+    let late = async || publisher.publish(&route, note("late")).await;
+    wait_until("no host", async || late().await == Err(PublishError::NoSuchQueue)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_too_large_is_not_even_tried() {
     let fixture = Fixture::new(&[QUEUE]).await;
     let broker = fixture.broker_with(|config| config.body_bytes_max = 100).await;
