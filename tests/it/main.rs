@@ -17,6 +17,7 @@ mod journeys;
 mod operations;
 mod pages;
 mod processes;
+mod projects;
 mod starts;
 mod tasks;
 mod tidy;

@@ -33,6 +33,13 @@ impl Wire {
             .message_count())
     }
 
+    /// Who consumes a queue.
+    pub async fn consumers(&self, queue: &str) -> Result<u32> {
+        let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+        let found = self.channel.queue_declare(queue.into(), passive, FieldTable::default());
+        Ok(found.await?.consumer_count())
+    }
+
     /// Removes them.
     pub async fn purge(&self, queue: &str) -> Result<()> {
         self.channel.queue_purge(queue.into(), QueuePurgeOptions::default()).await?;

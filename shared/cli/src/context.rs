@@ -129,6 +129,17 @@ impl Context {
         self.signer()?.mint(&claims).context("minting a token")
     }
 
+    /// A project key: the given one, or one for a moment, signed with the key that the settings name.
+    pub(crate) fn project_key(&mut self, identity: &Identity) -> Result<SecretString> {
+        let given = self.env.optional_secret("RUNFLEET_PROJECT_KEY", "Project key of a host.");
+        if let Some(key) = given.flatten() {
+            return Ok(key);
+        }
+        let mut claims = self.claims(identity)?;
+        claims.source = Source::Host;
+        self.signer()?.mint(&claims).context("minting a project key")
+    }
+
     /// What the token of a fresh execution of a script says.
     pub(crate) fn claims(&mut self, identity: &Identity) -> Result<Claims> {
         let (workspace, project) = self.project(identity)?;

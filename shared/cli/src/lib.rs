@@ -16,6 +16,7 @@ mod keys;
 mod messages;
 mod out;
 mod process;
+mod project;
 mod run_ops;
 mod run_show;
 mod settings;
@@ -82,6 +83,15 @@ enum Command {
     Chat(chat::ChatCommand),
     /// Print every setting of every worker.
     Settings,
+    /// Keys, versions and hosts of a project.
+    #[command(subcommand)]
+    Project(project::Command),
+    /// Scripts of a project.
+    #[command(subcommand)]
+    Script(project::Script),
+    /// Actions of a project.
+    #[command(subcommand)]
+    Action(project::Action),
 }
 
 #[derive(Subcommand)]
@@ -194,6 +204,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Topology(command) => return topology::run(command).await,
         Command::Token(command) => token::run(command)?,
         Command::Settings => settings::print(),
+        Command::Project(command) => return project::run(command).await,
+        Command::Script(command) => return project::script(command).await,
+        Command::Action(command) => return project::action(command).await,
     }
     Ok(ExitCode::SUCCESS)
 }

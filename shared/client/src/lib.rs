@@ -28,10 +28,12 @@
 
 mod agents;
 mod chat;
+mod data;
 mod error;
 mod jobs;
 mod operations;
 mod processes;
+mod projects;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -51,10 +53,12 @@ use ulid::Ulid;
 
 pub use crate::agents::{AgentStartOptions, Agents};
 pub use crate::chat::Chat;
+pub use crate::data::Data;
 pub use crate::error::Error;
 pub use crate::jobs::{Job, Jobs};
 pub use crate::operations::Message;
 pub use crate::processes::{ProcessStartOptions, Processes};
+pub use crate::projects::{CallKind, Projects};
 
 /// Makes calls with one execution token. Clones share the connection.
 #[derive(Clone)]
@@ -115,6 +119,16 @@ impl Client {
     /// Calls that are about background jobs.
     pub fn jobs(&self) -> Jobs<'_> {
         Jobs(self)
+    }
+
+    /// Calls that are about the project itself.
+    pub fn projects(&self) -> Projects<'_> {
+        Projects(self)
+    }
+
+    /// Records of the workspace.
+    pub fn data(&self) -> Data<'_> {
+        Data(self)
     }
 
     /// Any operation: options in, answer out. The message id is chosen here once for all attempts.

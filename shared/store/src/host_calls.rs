@@ -95,8 +95,13 @@ pub struct EndCall<'a> {
 pub enum CallEnded {
     /// It has ended now; with where the answer goes and what it is called there, when somebody waits.
     Ended(Option<(String, String)>),
-    /// It had ended before.
-    Known,
+    /// It had ended before, with this answer; with where it went and what it is called there, when somebody waits.
+    Known {
+        /// Address and name.
+        to: Option<(String, String)>,
+        /// What was told.
+        answer: String,
+    },
     /// There is no such attempt, or the key is wrong.
     Missing,
 }
@@ -146,11 +151,8 @@ impl Store {
         let value = self.run_script(Operation::EndCall, lua, &[key], args).await?;
         let (tag, mut reply) = Reply::open("call_end", value)?;
         match tag.as_str() {
-            "ended" => {
-                let (to, correlation) = (reply.text()?, reply.text()?);
-                Ok(CallEnded::Ended((!to.is_empty()).then_some((to, correlation))))
-            }
-            "known" => Ok(CallEnded::Known),
+            "ended" => Ok(CallEnded::Ended(address(&mut reply)?)),
+            "known" => Ok(CallEnded::Known { to: address(&mut reply)?, answer: reply.text()? }),
             "missing" => Ok(CallEnded::Missing),
             _ => reply.unknown(),
         }
@@ -160,4 +162,9 @@ impl Store {
         let shard = Shard::of_workspace(workspace.as_str());
         self.keys().host_call(shard, workspace, project, call)
     }
+}
+
+fn address(reply: &mut Reply) -> Result<Option<(String, String)>, StoreError> {
+    let (to, correlation) = (reply.text()?, reply.text()?);
+    Ok((!to.is_empty()).then_some((to, correlation)))
 }

@@ -2,10 +2,12 @@
 //!
 //! Used by tests and benchmarks only.
 
+mod call_host;
 mod host;
 mod namespace;
 mod wait;
 
+pub use call_host::{CallHost, Called, Handling};
 pub use host::{Doing, TestHost};
 pub use namespace::{Namespace, Servers};
 pub use wait::wait_until;

@@ -24,6 +24,11 @@ impl Caller {
         Self { reply }
     }
 
+    /// Whoever waits at this address.
+    pub(crate) fn to(address: String, correlation: String) -> Self {
+        Self { reply: Some((address, correlation)) }
+    }
+
     /// Whether anybody waits for an answer.
     pub(crate) fn waits(&self) -> bool {
         self.reply.is_some()

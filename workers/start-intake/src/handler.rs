@@ -5,19 +5,21 @@ use std::time::Duration;
 
 use runfleet_broker::{DecodeError, Failure, Gate, Inbound, Inbox, LaneConfig, Publisher, Verdict};
 use runfleet_contracts::request::REQUEST_KIND;
-use runfleet_contracts::{ErrorBody, ErrorCode, Operation, Request};
+use runfleet_contracts::{CallAnswer, ErrorBody, ErrorCode, Message as _, Operation, Request};
 use runfleet_domain::{Lane, RunKind};
 use runfleet_identity::Verified;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::Store;
 use runfleet_worker::inbox::unknown_kind;
+use runfleet_worker::tokens::Tokens;
 use runfleet_worker::{CatalogCache, Fleet};
+use tokio::sync::Semaphore;
 
 use crate::answer::Caller;
 use crate::facts::FactServices;
 use crate::key_set::Keys;
 use crate::metrics::Metrics;
-use crate::{chat, enqueue, get, operate, start};
+use crate::{calls, chat, enqueue, get, operate, projects, start};
 
 /// How long a lane is held back when the next queue is full.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
@@ -53,15 +55,31 @@ impl Offered {
 }
 
 /// A request that may be unreadable: its caller is told which field is wrong, so reading it is the handler's business.
-pub(crate) struct RawRequest(Result<Request, ErrorBody>);
+pub(crate) enum RawRequest {
+    /// Somebody asks for something.
+    Request(Result<Request, ErrorBody>),
+    /// A host has answered a call.
+    Answer(Box<CallAnswer>),
+}
 
 impl Inbox for RawRequest {
     fn decode(kind: &str, body: &[u8]) -> Result<Self, DecodeError> {
-        if kind != REQUEST_KIND {
-            return Err(unknown_kind(kind, &[REQUEST_KIND]));
+        match kind {
+            REQUEST_KIND => Ok(Self::Request(Request::parse(body))),
+            CallAnswer::KIND => {
+                let answer = CallAnswer::parse(body);
+                answer.map(Box::new).map(Self::Answer).map_err(|error| wrong(&error))
+            }
+            kind => Err(unknown_kind(kind, &[REQUEST_KIND, CallAnswer::KIND])),
         }
-        Ok(Self(Request::parse(body)))
     }
+}
+
+/// What is wrong with an answer, without a value of it.
+fn wrong(error: &ErrorBody) -> DecodeError {
+    let fact = |name: &str| error.details.get(name).and_then(|fact| fact.as_str());
+    let (field, problem) = (fact("field").unwrap_or_default(), fact("problem").unwrap_or_default());
+    DecodeError::Malformed(format!("`{field}` {problem}"))
 }
 
 /// What the handler may touch.
@@ -71,7 +89,9 @@ pub(crate) struct Deps {
     pub(crate) catalog: CatalogCache,
     pub(crate) offered: Offered,
     pub(crate) facts: FactServices,
-    metrics: Metrics,
+    pub(crate) tokens: Tokens,
+    pub(crate) waiting: Arc<Semaphore>,
+    pub(crate) metrics: Metrics,
     keys: Keys,
     gates: Vec<(Lane, Gate)>,
 }
@@ -83,6 +103,7 @@ impl Deps {
         facts: FactServices,
         lanes: &[LaneConfig],
         offered: Offered,
+        tokens: Tokens,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             store: fleet.store.clone(),
@@ -90,6 +111,8 @@ impl Deps {
             catalog: fleet.catalog.clone(),
             metrics: Metrics::new(&fleet.process.registry)?,
             offered,
+            tokens,
+            waiting: calls::waiting(),
             keys,
             facts,
             gates: lanes.iter().map(|lane| (lane.lane, lane.gate.clone())).collect(),
@@ -160,9 +183,14 @@ pub(crate) async fn handle(
         message.correlation_id.as_deref(),
         &message.message_id,
     );
-    let request = match &message.body.0 {
-        Ok(request) => request,
-        Err(error) => return Ok(deps.refuse(&caller, "unreadable", error.clone()).await),
+    let request = match &message.body {
+        RawRequest::Request(Ok(request)) => request,
+        RawRequest::Request(Err(error)) => {
+            return Ok(deps.refuse(&caller, "unreadable", error.clone()).await);
+        }
+        RawRequest::Answer(answer) => {
+            return calls::answered(&deps, answer, message.redelivered).await;
+        }
     };
     let operation = request.operation.as_str();
     let asks = match identify(&deps, &message, now) {
@@ -198,9 +226,11 @@ pub(crate) async fn handle(
         Operation::ProjectsRegister
         | Operation::ProjectsActivate
         | Operation::ProjectsShow
-        | Operation::ProjectsSession
-        | Operation::ProjectsCall
-        | Operation::DataGet
+        | Operation::ProjectsSession => {
+            projects::projects(&deps, &caller, &message, &asks, request).await
+        }
+        Operation::ProjectsCall => calls::call(&deps, &caller, &message, &asks, request).await,
+        Operation::DataGet
         | Operation::DataQuery
         | Operation::DataUpdate
         | Operation::DataCreate => {

@@ -6,12 +6,14 @@ mod answer;
 mod asked;
 mod chat;
 mod enqueue;
+mod calls;
 mod facts;
 mod get;
 mod handler;
 mod key_set;
 mod metrics;
 mod operate;
+mod projects;
 mod start;
 
 use std::path::PathBuf;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 
 use runfleet_domain::Lane;
 use runfleet_runtime::{Env, Process};
+use runfleet_worker::tokens::{TokenSettings, Tokens};
 use runfleet_worker::{Fleet, Settings};
 
 use crate::facts::{FactServices, FactsConfig};
@@ -31,6 +34,7 @@ pub struct Config {
     token_keys_file: PathBuf,
     offered: Offered,
     facts: FactsConfig,
+    tokens: TokenSettings,
 }
 
 impl Config {
@@ -57,11 +61,13 @@ impl Config {
             "Whether background jobs can be enqueued; `JOBS_DISABLED` otherwise. Jobs of outcomes and schedules run all the same.",
         );
         let facts = FactsConfig::from_env(env);
+        let tokens = TokenSettings::from_env(env);
         Some(Self {
             fleet: fleet?,
             token_keys_file: token_keys_file?,
             offered: Offered { processes: processes?, agents: agents?, jobs: jobs? },
             facts: facts?,
+            tokens: tokens?,
         })
     }
 }
@@ -74,7 +80,8 @@ pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
     let fleet = Fleet::connect(config.fleet, process).await?;
     let lanes = fleet.lanes(&Lane::ALL);
     let facts = FactServices::new(config.facts, &fleet.process.registry)?;
-    let deps = Arc::new(Deps::new(&fleet, keys, facts, &lanes, config.offered)?);
+    let tokens = Tokens::open(&config.tokens)?;
+    let deps = Arc::new(Deps::new(&fleet, keys, facts, &lanes, config.offered, tokens)?);
     fleet
         .consume::<RawRequest, _, _>(lanes, move |message| {
             handler::handle(Arc::clone(&deps), message)

@@ -8,6 +8,8 @@ use runfleet_contracts::{ErrorCode, Operation};
 pub(crate) struct Metrics {
     /// Requests answered, by operation and result: `ok`, `duplicate`, `waits_for_day` or an error code.
     pub(crate) requests: IntCounterVec,
+    /// Calls of code of projects that have ended, by result: `ok`, `failed` or `timeout`.
+    pub(crate) calls: IntCounterVec,
 }
 
 impl Metrics {
@@ -28,6 +30,17 @@ impl Metrics {
                 requests.with_label_values(&[operation, result]);
             }
         }
-        Ok(Self { requests })
+        let calls = IntCounterVec::new(
+            Opts::new(
+                "runfleet_intake_calls_ended_total",
+                "Calls of code of projects that have ended, by result.",
+            ),
+            &["result"],
+        )?;
+        registry.register(Box::new(calls.clone()))?;
+        for result in ["ok", "failed", "timeout"] {
+            calls.with_label_values(&[result]);
+        }
+        Ok(Self { requests, calls })
     }
 }

@@ -3,7 +3,7 @@
 
 use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions};
 use lapin::types::FieldTable;
-use lapin::{Channel, ErrorKind, ExchangeKind, Queue};
+use lapin::{Channel, ErrorKind, ExchangeKind};
 use tokio::sync::Mutex;
 
 use super::{Link, LinkError};

@@ -130,8 +130,9 @@ async fn a_request_that_comes_again_is_the_same_call_and_gets_the_same_answer() 
     assert_eq!(calls.begin("m2", "1", "x").await, CallBegun::Busy);
     assert_eq!(calls.begin("m2", "2", "x").await, CallBegun::OtherInput);
     let to = ("new".to_owned(), "c".to_owned());
-    assert_eq!(calls.end(&first, true, "done").await, CallEnded::Ended(Some(to)));
-    assert_eq!(calls.end(&first, false, "late").await, CallEnded::Known);
+    assert_eq!(calls.end(&first, true, "done").await, CallEnded::Ended(Some(to.clone())));
+    let known = CallEnded::Known { to: Some(to), answer: "done".to_owned() };
+    assert_eq!(calls.end(&first, false, "late").await, known);
     for message in ["m1", "m2"] {
         assert_eq!(calls.begin(message, "1", "x").await, CallBegun::Ended("done".to_owned()));
         assert_eq!(calls.begin(message, "2", "x").await, CallBegun::OtherInput);
