@@ -87,7 +87,9 @@ fn with_job(job: &str) -> Result<ProcessStartOptions> {
 async fn the_jobs_of_an_activated_version_count_everywhere_within_a_second() -> Result<()> {
     let fleet = Fleet::start(Options::default()).await?;
     let (key, script) = (key(&fleet)?, fleet.client()?);
-    let start = async |job: &str| script.processes().start("approve-discount", with_job(job)?).await.context("a start");
+    let start = async |job: &str| {
+        script.processes().start("approve-discount", with_job(job)?).await.context("a start")
+    };
     start("discount_decided").await?;
     let first = declared("1.0", &json!({"jobs": [{"key": "first_job"}]}))?;
     let registered = key.projects().register(&first).await?;
@@ -122,7 +124,8 @@ async fn a_project_key_registers_and_starts_nothing_and_nothing_else_registers()
     let fleet = Fleet::start(Options::default()).await?;
     let host_key = key(&fleet)?;
     let empty = declared("1.0", &json!({"scripts": ["import"]}))?;
-    let start = host_key.processes().start("approve-discount", ProcessStartOptions::default()).await;
+    let start =
+        host_key.processes().start("approve-discount", ProcessStartOptions::default()).await;
     assert_eq!(refused(start), told("PERMISSION_DENIED", "PROJECT_KEY"));
     let call = host_key.projects().invoke(CallKind::Script, "import", &Value::Null, None).await;
     assert_eq!(refused(call), told("PERMISSION_DENIED", "PROJECT_KEY"));
@@ -274,7 +277,12 @@ async fn an_action_that_is_done_answers_the_same_for_its_run_id_and_one_that_han
 #[tokio::test]
 async fn an_answer_is_believed_only_from_whoever_got_the_call() -> Result<()> {
     let fleet = Fleet::start(Options::default()).await?;
-    active(&fleet, "1.0", &json!({"actions": [{"key": "forged", "access": "write", "timeoutMs": 1000}]})).await?;
+    active(
+        &fleet,
+        "1.0",
+        &json!({"actions": [{"key": "forged", "access": "write", "timeoutMs": 1000}]}),
+    )
+    .await?;
     let _host = host(&fleet, "1.0", play).await?;
     let script = client(&fleet, |_| ())?;
     let answer = script.projects().invoke(CallKind::Action, "forged", &Value::Null, None).await;

@@ -20,7 +20,8 @@ pub use call::{ARGUMENTS_BYTES_MAX, Caller, Calling, Executor, ToolCall, perform
 pub use http::{Auth, HttpMistake, HttpSpec, HttpTool, failure, said_no};
 pub use outcome::{RESULT_BYTES_MAX, ToolOutcome};
 pub use records::{
-    Documents, HttpRecords, Record, RecordQuery, RecordSource, Recording, Records, SourceFailure,
+    Documents, HttpRecords, Record, RecordQuery, RecordSource, RecordWrite, Recording, Records,
+    SourceFailure, Writing,
 };
 pub use search::{SearchSpec, WebSearch};
 pub use time::CurrentTime;

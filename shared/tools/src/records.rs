@@ -60,6 +60,9 @@ pub struct RecordQuery {
     pub limit: usize,
     /// Whether their activities are wanted.
     pub with_activities: bool,
+    /// Values that fields of theirs have; empty for any.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub filter: Map<String, Value>,
 }
 
 impl RecordQuery {
@@ -96,7 +99,8 @@ impl RecordQuery {
             None => false,
             Some(value) => value.as_bool().ok_or_else(|| wrong("withActivities"))?,
         };
-        Ok(Self { object_slug, record_ids, search, limit, with_activities })
+        let filter = Map::new();
+        Ok(Self { object_slug, record_ids, search, limit, with_activities, filter })
     }
 }
 
@@ -115,7 +119,31 @@ pub enum SourceFailure {
     /// The answer is not what was expected, or too large.
     #[error("the answer of the source of records cannot be read")]
     Unreadable,
+    /// Nothing can be written there.
+    #[error("the source of records can only be read")]
+    ReadOnly,
 }
+
+/// A record that is to be made or changed.
+#[derive(Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordWrite {
+    /// The kind of record.
+    pub object_slug: String,
+    /// Which one; none makes a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record_id: Option<String>,
+    /// New values of its fields.
+    pub fields: Map<String, Value>,
+    /// The same for every repetition of this write and for no other.
+    pub request_id: String,
+    /// Automation steps that are left to whoever writes.
+    pub hops: u32,
+}
+
+/// A record that is being written.
+pub type Writing<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<Record>, SourceFailure>> + Send + 'a>>;
 
 /// Records on their way.
 pub type Recording<'a> =
@@ -130,10 +158,22 @@ pub trait RecordSource: Send + Sync {
         query: &'a RecordQuery,
         within: Duration,
     ) -> Recording<'a>;
+
+    /// Makes a record or changes one, and gives it as it is then; none when the source does not tell. A write whose answer was lost
+    /// may have been done; the source tells repetitions by its `request_id`.
+    fn write<'a>(
+        &'a self,
+        caller: &'a Caller,
+        write: &'a RecordWrite,
+        within: Duration,
+    ) -> Writing<'a> {
+        let _ = (caller, write, within);
+        Box::pin(async { Err(SourceFailure::ReadOnly) })
+    }
 }
 
 /// An HTTP service. It gets a POST of JSON, `workspace`, `personnelId`, `project` and the fields of the query, and answers
-/// `{"records": […]}`.
+/// `{"records": […]}`. A write has `operation` (`create` or `update`) and its own fields instead, and is answered by the record.
 #[derive(Debug, Clone)]
 pub struct HttpRecords {
     service: Service,
@@ -162,6 +202,17 @@ struct Question<'a> {
     query: &'a RecordQuery,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    workspace: &'a str,
+    project: Option<&'a str>,
+    personnel_id: Option<&'a str>,
+    operation: &'a str,
+    #[serde(flatten)]
+    write: &'a RecordWrite,
+}
+
 impl RecordSource for HttpRecords {
     fn fetch<'a>(
         &'a self,
@@ -185,6 +236,30 @@ impl RecordSource for HttpRecords {
             });
             records.truncate(query.limit);
             Ok(records)
+        })
+    }
+
+    fn write<'a>(
+        &'a self,
+        caller: &'a Caller,
+        write: &'a RecordWrite,
+        within: Duration,
+    ) -> Writing<'a> {
+        Box::pin(async move {
+            let question = Written {
+                workspace: caller.workspace.as_str(),
+                project: caller.project.as_ref().map(Name::as_str),
+                personnel_id: caller.personnel_id.as_ref().map(Name::as_str),
+                operation: if write.record_id.is_some() { "update" } else { "create" },
+                write,
+            };
+            let asked = self.service.post_json(&self.endpoint, &question, within).await;
+            let Answer { records } = asked.map_err(refusal)?;
+            let mine = |record: &Record| {
+                record.object_slug == write.object_slug
+                    && write.record_id.as_ref().is_none_or(|id| *id == record.record_id)
+            };
+            Ok(records.into_iter().find(mine))
         })
     }
 }
@@ -227,6 +302,7 @@ impl Documents {
                 && search
                     .as_ref()
                     .is_none_or(|text| record.fields.values().any(|value| mentions(value, text)))
+                && query.filter.iter().all(|(name, value)| record.fields.get(name) == Some(value))
         });
         let mut found: Vec<Record> = wanted.take(query.limit).cloned().collect();
         if !query.with_activities {
@@ -286,7 +362,9 @@ impl Executor for Records {
                 Err(SourceFailure::Unreachable) => ToolOutcome::failed(texts::UNREACHABLE),
                 Err(SourceFailure::Refused) => ToolOutcome::failed(texts::FORBIDDEN),
                 Err(SourceFailure::Unknown) => ToolOutcome::failed(texts::NOT_FOUND),
-                Err(SourceFailure::Unreadable) => ToolOutcome::failed(texts::UNREADABLE),
+                Err(SourceFailure::Unreadable | SourceFailure::ReadOnly) => {
+                    ToolOutcome::failed(texts::UNREADABLE)
+                }
             }
         })
     }

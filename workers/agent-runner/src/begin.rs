@@ -94,6 +94,7 @@ async fn records(
             search: None,
             limit: 1,
             with_activities: wanted.with_activities,
+            filter: serde_json::Map::new(),
         };
         let (source, caller) = (&source, &caller);
         async move { source.fetch(caller, &query, within.min(RECORDS_WITHIN)).await }
@@ -104,7 +105,7 @@ async fn records(
             Ok([found, ..]) => written(found),
             Ok([]) | Err(SourceFailure::Unknown) => "There is no such record.".to_owned(),
             Err(SourceFailure::Unreachable) => return Err(Failed::Passing),
-            Err(SourceFailure::Refused | SourceFailure::Unreadable) => {
+            Err(SourceFailure::Refused | SourceFailure::Unreadable | SourceFailure::ReadOnly) => {
                 return Err(Failed::Code(ErrorCode::ConfigLoadFailed));
             }
         };

@@ -16,10 +16,11 @@ use runfleet_worker::{CatalogCache, Fleet};
 use tokio::sync::Semaphore;
 
 use crate::answer::Caller;
+use crate::data::Sources;
 use crate::facts::FactServices;
 use crate::key_set::Keys;
 use crate::metrics::Metrics;
-use crate::{calls, chat, enqueue, get, operate, projects, start};
+use crate::{calls, chat, data, enqueue, get, operate, projects, start};
 
 /// How long a lane is held back when the next queue is full.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
@@ -90,6 +91,7 @@ pub(crate) struct Deps {
     pub(crate) offered: Offered,
     pub(crate) facts: FactServices,
     pub(crate) tokens: Tokens,
+    pub(crate) sources: Sources,
     pub(crate) waiting: Arc<Semaphore>,
     pub(crate) metrics: Metrics,
     keys: Keys,
@@ -103,7 +105,7 @@ impl Deps {
         facts: FactServices,
         lanes: &[LaneConfig],
         offered: Offered,
-        tokens: Tokens,
+        (tokens, sources): (Tokens, Sources),
     ) -> anyhow::Result<Self> {
         Ok(Self {
             store: fleet.store.clone(),
@@ -112,6 +114,7 @@ impl Deps {
             metrics: Metrics::new(&fleet.process.registry)?,
             offered,
             tokens,
+            sources,
             waiting: calls::waiting(),
             keys,
             facts,
@@ -233,10 +236,7 @@ pub(crate) async fn handle(
         Operation::DataGet
         | Operation::DataQuery
         | Operation::DataUpdate
-        | Operation::DataCreate => {
-            let error = ErrorBody::new(ErrorCode::NotSupported);
-            Ok(deps.refuse(&caller, operation, error).await)
-        }
+        | Operation::DataCreate => data::records(&deps, &caller, &message, &asks, request).await,
     }
 }
 

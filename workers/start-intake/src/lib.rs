@@ -7,6 +7,7 @@ mod asked;
 mod chat;
 mod enqueue;
 mod calls;
+mod data;
 mod facts;
 mod get;
 mod handler;
@@ -24,6 +25,7 @@ use runfleet_runtime::{Env, Process};
 use runfleet_worker::tokens::{TokenSettings, Tokens};
 use runfleet_worker::{Fleet, Settings};
 
+use crate::data::{DataConfig, Sources};
 use crate::facts::{FactServices, FactsConfig};
 use crate::handler::{Deps, Offered, RawRequest};
 
@@ -35,6 +37,7 @@ pub struct Config {
     offered: Offered,
     facts: FactsConfig,
     tokens: TokenSettings,
+    data: DataConfig,
 }
 
 impl Config {
@@ -62,12 +65,14 @@ impl Config {
         );
         let facts = FactsConfig::from_env(env);
         let tokens = TokenSettings::from_env(env);
+        let data = DataConfig::from_env(env);
         Some(Self {
             fleet: fleet?,
             token_keys_file: token_keys_file?,
             offered: Offered { processes: processes?, agents: agents?, jobs: jobs? },
             facts: facts?,
             tokens: tokens?,
+            data: data?,
         })
     }
 }
@@ -81,7 +86,9 @@ pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
     let lanes = fleet.lanes(&Lane::ALL);
     let facts = FactServices::new(config.facts, &fleet.process.registry)?;
     let tokens = Tokens::open(&config.tokens)?;
-    let deps = Arc::new(Deps::new(&fleet, keys, facts, &lanes, config.offered, tokens)?);
+    let sources = Sources::new(config.data, &fleet.process.registry)?;
+    let code = (tokens, sources);
+    let deps = Arc::new(Deps::new(&fleet, keys, facts, &lanes, config.offered, code)?);
     fleet
         .consume::<RawRequest, _, _>(lanes, move |message| {
             handler::handle(Arc::clone(&deps), message)

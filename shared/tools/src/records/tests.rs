@@ -113,3 +113,52 @@ async fn each_failure_of_a_service_has_its_text() {
     let got = tool.call(call(&json!({"objectSlug": "deal"})), soon()).await;
     assert_eq!(got, ToolOutcome::failed(texts::UNREACHABLE));
 }
+
+#[tokio::test]
+async fn a_write_tells_the_service_who_writes_and_which_write_it_is() {
+    let body = json!({"records": [record("deal", "d9", "x"), record("deal", "d1", "won")]});
+    let peer = Peer::saying(200, "application/json", &body.to_string()).await;
+    let endpoint = Endpoint::new(peer.url("/records").parse().unwrap());
+    let source = HttpRecords::new(service("127.0.0.1"), endpoint);
+    let call = call(&json!({}));
+    let write = RecordWrite {
+        object_slug: "deal".to_owned(),
+        record_id: Some("d1".to_owned()),
+        fields: json!({"stage": "won"}).as_object().unwrap().clone(),
+        request_id: "m-1".to_owned(),
+        hops: 3,
+    };
+    let bound = Duration::from_secs(5);
+    let written = source.write(&call.caller, &write, bound).await.unwrap();
+    assert_eq!(written, Some(record("deal", "d1", "won")));
+    let seen = peer.requests().join("");
+    let asked: Value = serde_json::from_str(seen.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    assert_eq!(
+        asked,
+        json!({
+            "workspace": "acme", "project": "crm", "personnelId": "p-1", "operation": "update",
+            "objectSlug": "deal", "recordId": "d1", "fields": {"stage": "won"},
+            "requestId": "m-1", "hops": 3,
+        })
+    );
+    let documents = Documents::new(vec![record("deal", "d1", "a")]);
+    let refused = documents.write(&call.caller, &write, bound).await;
+    assert_eq!(refused, Err(SourceFailure::ReadOnly));
+}
+
+#[tokio::test]
+async fn documents_are_found_by_the_values_of_their_fields() {
+    let documents = Documents::new(vec![record("deal", "d1", "a"), record("deal", "d2", "b")]);
+    let query = RecordQuery {
+        object_slug: "deal".to_owned(),
+        record_ids: Vec::new(),
+        search: None,
+        limit: 10,
+        with_activities: false,
+        filter: json!({"name": "b"}).as_object().unwrap().clone(),
+    };
+    let caller = call(&json!({})).caller;
+    let found = documents.fetch(&caller, &query, Duration::from_secs(1)).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].record_id, "d2");
+}
