@@ -18,11 +18,11 @@ mod mistake;
 mod model;
 mod node;
 mod reader;
+mod registered;
 mod rights;
 mod schedule;
-mod sink;
-mod registered;
 mod schema;
+mod sink;
 mod snapshot;
 mod spec;
 mod summary;
@@ -41,13 +41,13 @@ pub use model::{
     ApprovedPolicy, Billing, CapabilityCalls, Grant, Job, Limits, Person, Price, ProcessDefinition,
     ProcessState, Project, Workspace,
 };
+pub use registered::{ActivateError, Callable, Declared, Registered};
 pub use rights::{Acting, Withdrawn};
 pub use schedule::{Clock, Schedule, ScheduleError};
 pub use sink::{
     BUILTIN_SINK, ChatSink, QuietHours, QuietPolicy, QuietRules, SinkKind, SmtpSecurity,
     SmtpServer, minute_of,
 };
-pub use registered::{ActivateError, Callable, Declared, Registered};
 pub use snapshot::{FORMAT, Snapshot, SnapshotError};
 pub use summary::{
     InputProblem, ProcessCheck, ProcessKind, ProcessProblem, ProcessSummary, Variable, VariableType,

@@ -12,8 +12,8 @@ use runfleet_domain::limits::{
 };
 use runfleet_domain::policy::Policy;
 
-use crate::schedule::Schedule;
 use crate::registered::Registered;
+use crate::schedule::Schedule;
 use crate::summary::{InputProblem, ProcessSummary};
 
 /// A workspace without its people.

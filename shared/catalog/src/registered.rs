@@ -19,6 +19,7 @@ use crate::approval;
 use crate::bounds::{CALL_SECONDS_DEFAULT, JOB_ATTEMPTS_DEFAULT, JOB_TIMEOUT_MS_DEFAULT};
 use crate::merge::{Changes, MergeError, Merged, agents};
 use crate::model::{Job, Project};
+use crate::schedule::Schedule;
 use crate::schema::schema_problem;
 use crate::snapshot::Snapshot;
 use crate::tool::{Permission, Scope, ToolDefinition, ToolKind};
@@ -148,14 +149,16 @@ fn wrong<T, E: std::fmt::Display>(
 
 fn read_job(at: &str, job: &JobDeclared) -> Result<(JobKey, Job), ErrorBody> {
     let key: JobKey = wrong(at, "key", job.key.parse())?;
-    if job.schedule.is_some() {
-        // Better refused than accepted and never run.
-        return Err(ErrorBody::field(&format!("{at}.schedule"), "is not supported yet"));
-    }
+    let schedule = job.schedule.as_ref().map(|declared| {
+        Schedule::parse(&declared.cron, declared.time_zone.as_deref()).map_err(|error| {
+            ErrorBody::field(&format!("{at}.schedule.{}", error.field), error.problem)
+        })
+    });
     let read = Job {
         name: job.name.clone().unwrap_or_else(|| key.to_string()),
         timeout_ms: job.timeout_ms.unwrap_or(JOB_TIMEOUT_MS_DEFAULT),
         max_attempts: job.max_attempts.unwrap_or(JOB_ATTEMPTS_DEFAULT),
+        schedule: schedule.transpose()?,
     };
     Ok((key, read))
 }

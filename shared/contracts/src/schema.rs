@@ -10,15 +10,14 @@ use crate::chat::{
     ChatSettings, ChatSettingsNow, HeldCall,
 };
 use crate::claims::Claims;
-use crate::deliver::DeliverMessage;
 use crate::data::{CreateRecord, GetRecord, QueryRecords, RecordFound, RecordsFound, UpdateRecord};
+use crate::deliver::DeliverMessage;
 use crate::error::{ErrorBody, Reply};
 use crate::facts::{AgentProgress, ChatMessage, RunEnded, RunStarted};
 use crate::host::{HostAccepted, HostAnswer, HostProgress, HostRequest, ProcessCall};
+use crate::host_call::{CallAnswer, CallProject, HostCall};
 use crate::job::{EnqueueJob, JobAccepted, JobDue, JobEnqueued, JobResult, JobRun};
 use crate::message::{Advance, OutcomeReady, ProcessCompletion};
-use crate::host_call::{CallAnswer, CallProject, HostCall};
-use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
 use crate::operations::{
     AssignTask, CompleteTask, HistoryOf, HistoryPage, MessagePublished, OnRun, PublishMessage,
     RetryRun, RunOperated, SendSignal, SetVariables, SignalSent,

@@ -4,10 +4,10 @@
 mod admission;
 mod answer;
 mod asked;
-mod chat;
-mod enqueue;
 mod calls;
+mod chat;
 mod data;
+mod enqueue;
 mod facts;
 mod get;
 mod handler;

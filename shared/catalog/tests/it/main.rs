@@ -14,9 +14,9 @@ mod example;
 mod merge;
 #[cfg(test)]
 mod refused;
+mod registered;
 #[cfg(test)]
 mod rights;
 mod sinks;
-mod registered;
 #[cfg(test)]
 mod snapshot;

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use runfleet_contracts::agents::{AgentGet, AgentStart, ValidAgentStart};
 use runfleet_contracts::chat::{ChatDecide, ChatList, ChatRead, ChatReply, ChatSettings};
-use runfleet_contracts::job::EnqueueJob;
 use runfleet_contracts::data::{CreateRecord, GetRecord, QueryRecords, UpdateRecord};
 use runfleet_contracts::host_call::CallProject;
+use runfleet_contracts::job::EnqueueJob;
 use runfleet_contracts::operations::{
     AssignTask, CompleteTask, HistoryOf, OnRun, PublishMessage, RetryRun, SendSignal, SetVariables,
 };
