@@ -1,0 +1,32 @@
+// Compiles sources and tests to .build and runs the tests of the folders that are named. Stops at the first build error.
+import { spawnSync } from "node:child_process";
+import { readdirSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const folders = process.argv.slice(2);
+const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc");
+
+function run(args) {
+  const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" });
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+function testFiles(folder) {
+  return readdirSync(join(root, ".build", folder), { recursive: true })
+    .filter((name) => name.endsWith(".test.js"))
+    .map((name) => join(".build", folder, name))
+    .sort();
+}
+
+rmSync(join(root, ".build"), { recursive: true, force: true });
+run([tsc, "-p", "tsconfig.test.json"]);
+const files = folders.flatMap(testFiles);
+if (files.length === 0) {
+  console.error(`no tests below ${folders.join(", ")}`);
+  process.exit(1);
+}
+// Every test waits with a bound of its own; this one ends a file that does not.
+run(["--enable-source-maps", "--test", "--test-timeout=120000", ...files]);
