@@ -66,6 +66,7 @@ async function types() {
     declareExternallyReferenced: true,
     unreachableDefinitions: true,
     strictIndexSignatures: false,
+    ignoreMinAndMaxItems: true,
     format: true,
     style: { printWidth: 120 },
   });

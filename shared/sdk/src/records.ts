@@ -40,7 +40,6 @@ export interface FileValue {
  * export {};
  * ```
  */
-// eslint-disable-next-line @typescript-eslint/no-empty-object-type -- projects add to it
 export interface WorkspaceObjects {}
 
 /** Objects of which nothing is known: any slug, fields of any kind. */
@@ -132,16 +131,34 @@ export interface RecordsApi<Fields = Readonly<Record<string, unknown>>> {
   update(id: string, fields: UpdateFields<Fields>): Promise<void>;
 }
 
-/** Makes comparisons of one field. */
+/** One value of a field that may hold several. */
+type Single<Value> = NonNullable<Value> extends readonly (infer Item)[] ? NonNullable<Item> : NonNullable<Value>;
+
+/** Makes comparisons of one field. Sources of records know `eq` and `in` of ids; a query refuses what its source does not know. */
 export interface FieldReference<Value = unknown> {
   /** The field. */
   readonly slug: string;
-  /** It equals the value. */
   eq(value: NonNullable<Value>): FilterCondition;
+  neq(value: NonNullable<Value>): FilterCondition;
+  gt(value: NonNullable<Value>): FilterCondition;
+  gte(value: NonNullable<Value>): FilterCondition;
+  lt(value: NonNullable<Value>): FilterCondition;
+  lte(value: NonNullable<Value>): FilterCondition;
+  like(value: string): FilterCondition;
+  notLike(value: string): FilterCondition;
+  startsWith(value: string): FilterCondition;
+  endsWith(value: string): FilterCondition;
+  in(values: readonly Single<Value>[]): FilterCondition;
+  notIn(values: readonly Single<Value>[]): FilterCondition;
+  isNull(): FilterCondition;
+  notNull(): FilterCondition;
+  between(from: NonNullable<Value>, to: NonNullable<Value>): FilterCondition;
 }
 
 /** Fields that can be compared, by name; every record has an `id`. */
-export type FieldReferences<Fields> = { readonly [Name in FieldName<Fields> | "id"]: FieldReference<Name extends keyof Fields ? Fields[Name] : string> };
+export type FieldReferences<Fields> = { readonly [Name in FieldName<Fields>]: FieldReference<Fields[Name]> } & {
+  readonly id: FieldReference<string>;
+};
 
 /** One kind of record. */
 export interface ObjectClient<Fields = Readonly<Record<string, unknown>>> {
