@@ -7,7 +7,7 @@ export CARGO_TERM_COLOR ?= auto
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: install build run demo test test-faults contract lint bench golden clean-local
+.PHONY: install build run demo test test-faults contract sdk sdk-lint lint bench golden clean-local
 install: ## install RabbitMQ and Redis if they are missing (starts nothing)
 	@deploy/local/install
 
@@ -20,7 +20,7 @@ run: install build ## a whole fleet on this machine with the example project; Ct
 demo: install build ## the same, but ends when the outcome job has arrived: exit 0, otherwise 1
 	@target/debug/runfleet dev --demo
 
-test: install ## everything but the fault suite, on a private RabbitMQ and Redis
+test: install sdk ## everything but the fault suite, on a private RabbitMQ and Redis
 	$(CARGO) build --locked --workspace --all-targets
 	@deploy/local/with-services deploy/local/cargo-test all
 
@@ -32,7 +32,18 @@ contract: ## judge the published contract with public validators (needs Node 20 
 	@command -v npm >/dev/null || { echo "contract: npm is missing; install Node.js 20 (Debian: apt-get install nodejs npm)" >&2; exit 1; }
 	@cd shared/contracts/check && npm ci --ignore-scripts --no-audit --no-fund --silent && node check.mjs
 
-lint: ## formatting, clippy and documentation, warnings are errors
+sdk: sdk-lint ## check and test the TypeScript SDK (needs Node 20 and npm)
+	@cd shared/sdk && node scripts/test.mjs test/unit
+
+sdk-lint: shared/sdk/node_modules/.package-lock.json
+	@cd shared/sdk && npm run --silent lint
+
+# npm writes this file last; it is as old as what is installed.
+shared/sdk/node_modules/.package-lock.json: shared/sdk/package-lock.json
+	@command -v npm >/dev/null || { echo "sdk: npm is missing; install Node.js 20 (Debian: apt-get install nodejs npm)" >&2; exit 1; }
+	@cd shared/sdk && timeout 300 npm ci --ignore-scripts --no-audit --no-fund --silent && touch node_modules/.package-lock.json
+
+lint: sdk-lint ## formatting, clippy and documentation, warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
@@ -42,8 +53,9 @@ bench: install ## runs/s of the fleet beside a bare relay, what waiting runs and
 	$(CARGO) build --locked --release --bins
 	@target/release/runfleet-bench $(if $(ONLY),--only $(ONLY))
 
-golden: ## rewrite the golden files and schemas from the types; look at the difference
+golden: ## rewrite the golden files, schemas and files of the SDK from the types; look at the difference
 	UPDATE_GOLDEN=1 $(CARGO) test --locked -p runfleet-domain -p runfleet-contracts -p runfleet-catalog -p runfleet-store --lib
+	@$(MAKE) --no-print-directory shared/sdk/node_modules/.package-lock.json && cd shared/sdk && npm run --silent generate && npm run --silent docs
 
 clean-local: ## stop the development servers of this checkout and remove their data
 	@deploy/local/services stop .runfleet && rm -rf .runfleet
