@@ -29,6 +29,7 @@ export {
   CogoverApiError, type ErrorDetails, httpStatusOf, LockLostError, LockUnavailableError, NotFoundError, PermissionDeniedError,
   RateLimitError, RetryableError, StateConflictError, ValidationError,
 } from "./errors.js";
+export { crypto, type CryptoApi } from "./digest.js";
 export { and, or } from "./filters.js";
 export type { ErrorCode } from "./generated/contract.js";
 export type * from "./records.js";
@@ -41,3 +42,4 @@ export type {
 export type {
   AiPlugin, ConversationValues, FindOptions, ModelProvider, Repository, RepositoryRecord, ToolContext as Context, ToolContext, ToolUser,
 } from "./tools/types.js";
+export { fetch, type CogoverFetchHeaders, type CogoverFetchInit, type CogoverFetchResponse } from "./web.js";

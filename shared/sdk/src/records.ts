@@ -106,6 +106,8 @@ export interface QueryOptions<Fields = Readonly<Record<string, unknown>>> extend
   readonly ids?: readonly string[];
   /** Words to look for. */
   readonly search?: string;
+  /** Fields and the values that they equal: at most 20. */
+  readonly filter?: { readonly [Name in FieldName<Fields>]?: WritableValue<Fields[Name]> | null };
   /** What they fulfil: equality, joined by `and`. Sources of records know nothing else. */
   readonly where?: FilterExpression;
   /** At most how many: 1 to 50; 10 unless it is given. */
@@ -117,10 +119,20 @@ export interface RecordPage<Fields = Readonly<Record<string, unknown>>> {
   readonly items: readonly CogoverRecord<Fields>[];
 }
 
+/** Records that were asked for by their ids. */
+export interface GetManyResult<Fields = Readonly<Record<string, unknown>>> {
+  /** Those that are there, in no order that could be relied on. */
+  readonly records: readonly CogoverRecord<Fields>[];
+  /** The ids of the others. */
+  readonly missingIds: readonly CogoverRecordId[];
+}
+
 /** Reads and writes records of one object, with the rights of the execution's user. */
 export interface RecordsApi<Fields = Readonly<Record<string, unknown>>> {
   /** One record, or null when there is none that the user may see. */
   get(id: string, options?: GetRecordOptions<Fields>): Promise<CogoverRecord<Fields> | null>;
+  /** At most 200 records by id; 20 are asked for at a time. */
+  getMany(ids: readonly string[], options?: GetRecordOptions<Fields>): Promise<GetManyResult<Fields>>;
   /** Records that fulfil a condition. */
   query(options?: QueryOptions<Fields>): Promise<RecordPage<Fields>>;
   /** The same as `query`. */
@@ -174,4 +186,11 @@ export interface ObjectClient<Fields = Readonly<Record<string, unknown>>> {
 export interface DataApi<Schema extends object = EffectiveWorkspaceObjects> {
   /** One kind of record. */
   object<Name extends Slug<Schema>>(slug: Name): ObjectClient<Schema[Name]>;
+  /**
+   * The records as another person may see them. The fleet grants no other identity: every operation is refused with
+   * `PermissionDeniedError`, `details.reason` `IDENTITY_NOT_GRANTED`.
+   */
+  asUser(personnelId: string): DataApi<Schema>;
+  /** The records whatever a person may see. Refused like `asUser`. */
+  asSystem(): DataApi<Schema>;
 }

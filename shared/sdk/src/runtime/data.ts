@@ -1,8 +1,9 @@
 /** `data`: reads and writes records through the fleet, which asks the source of records of the workspace. */
 import { fieldReferences } from "../filters.js";
+import { PermissionDeniedError } from "../errors.js";
 import { badField, isPlainObject, jsonText } from "../json.js";
 import type {
-  CogoverRecord, CogoverRecordId, DataApi, FilterExpression, GetRecordOptions, ObjectClient, QueryOptions, RecordsApi, UnknownObjects,
+  CogoverRecord, CogoverRecordId, DataApi, FilterCondition, FilterExpression, GetRecordOptions, ObjectClient, QueryOptions, RecordsApi, UnknownObjects,
 } from "../records.js";
 import { OBJECT_SLUG, RECORD_ID_CHARS_MAX } from "../schema/names.js";
 import { given } from "./arguments.js";
@@ -12,23 +13,53 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const FIELDS_BYTES_MAX = 65_536;
 const IDS_MAX = 20;
+const MANY_MAX = 200;
 const RECORDS_MAX = 50;
 const CONDITIONS_MAX = 20;
 const SEARCH_CHARS_MAX = 1_000;
 
 /** The records that an execution may reach. */
-export function dataOf(execution: Execution): DataApi {
+export function dataOf(execution: Execution, granted = true): DataApi {
   const api: DataApi<UnknownObjects> = {
+    asUser(personnelId) {
+      if (typeof personnelId !== "string" || personnelId.trim() === "") throw badField("personnelId", "must be the id of a person");
+      return dataOf(execution, false) as DataApi<UnknownObjects>;
+    },
+    asSystem: () => dataOf(execution, false) as DataApi<UnknownObjects>,
     object(slug) {
       if (typeof slug !== "string" || !OBJECT_SLUG.test(slug)) throw badField("object", "must name a kind of record");
-      const client: ObjectClient = { slug, fields: fieldReferences<Fields>(), records: recordsOf(execution, slug) };
+      const client: ObjectClient = { slug, fields: fieldReferences<Fields>(), records: recordsOf(granted ? execution : new NotGranted(execution), slug) };
       return Object.freeze(client);
     },
   };
   return Object.freeze(api) as DataApi;
 }
 
-function recordsOf(execution: Execution, objectSlug: string): RecordsApi {
+/** What records need of an execution. */
+type Reach = Pick<Execution, "read" | "write" | "mayWrite">;
+
+/** Refuses what would be done as somebody else. */
+class NotGranted implements Reach {
+  readonly #execution: Execution;
+
+  constructor(execution: Execution) {
+    this.#execution = execution;
+  }
+
+  mayWrite(): void {
+    this.#execution.mayWrite();
+  }
+
+  async read(): Promise<never> {
+    throw new PermissionDeniedError("This fleet grants no other identity.", { reason: "IDENTITY_NOT_GRANTED" });
+  }
+
+  write(): Promise<never> {
+    return this.read();
+  }
+}
+
+function recordsOf(execution: Reach, objectSlug: string): RecordsApi {
   const query = async (options: QueryOptions = {}): Promise<{ items: CogoverRecord[] }> => {
     const answer = (await execution.read("data.query", { objectSlug, ...queryPayload(options) })) as { records: unknown[] };
     return { items: answer.records.map((record) => recordOf(record, options.fields)) };
@@ -39,6 +70,18 @@ function recordsOf(execution: Execution, objectSlug: string): RecordsApi {
       fieldsAsked(options.fields);
       const answer = (await execution.read("data.get", { objectSlug, recordId })) as { record: unknown };
       return answer.record === null || answer.record === undefined ? null : recordOf(answer.record, options.fields);
+    },
+    async getMany(ids: readonly string[], options: GetRecordOptions = {}) {
+      if (!Array.isArray(ids)) throw badField("ids", "must be a list of ids");
+      const wanted = [...new Set(ids.map(idOf))];
+      if (wanted.length > MANY_MAX) throw badField("ids", `must have at most ${MANY_MAX} different ids`);
+      const records: CogoverRecord[] = [];
+      for (let from = 0; from < wanted.length; from += IDS_MAX) {
+        const some = wanted.slice(from, from + IDS_MAX);
+        records.push(...(await query({ ...options, ids: some, limit: some.length })).items);
+      }
+      const found = new Set<string>(records.map(({ id }) => id));
+      return { records, missingIds: wanted.filter((id) => !found.has(id)) as CogoverRecordId[] };
     },
     query,
     list: query,
@@ -91,14 +134,14 @@ function recordOf(record: unknown, asked: GetRecordOptions["fields"]): CogoverRe
   return Object.freeze({ id: recordId as CogoverRecordId, fields: Object.freeze({ ...kept }) });
 }
 
-const QUERY_OPTIONS = ["ids", "search", "where", "limit", "fields"];
+const QUERY_OPTIONS = ["ids", "search", "filter", "where", "limit", "fields"];
 
 function queryPayload(options: unknown): Fields {
-  const { ids, search, where, limit, fields, ...others } = given("options", options) as QueryOptions;
+  const { ids, search, filter: named, where, limit, fields, ...others } = given("options", options) as QueryOptions;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw notSupported("options", `A query takes ${QUERY_OPTIONS.join(", ")} and nothing else.`);
   fieldsAsked(fields);
-  const { filter, recordIds } = where === undefined ? { filter: {}, recordIds: undefined } : equalities(where);
+  const { filter, recordIds } = equalities(given("filter", named ?? {}), where);
   const wanted = ids ?? recordIds;
   if (wanted !== undefined && !(Array.isArray(wanted) && wanted.length > 0 && wanted.length <= IDS_MAX)) {
     throw badField("ids", `must be a list of 1 to ${IDS_MAX} ids`);
@@ -116,12 +159,15 @@ function queryPayload(options: unknown): Fields {
 }
 
 /** What a source of records knows: fields that equal values, all of them, and ids. */
-function equalities(where: FilterExpression): { filter: Fields; recordIds?: readonly string[] } {
+function equalities(named: Fields, where?: FilterExpression): { filter: Fields; recordIds?: readonly string[] } {
+  const conditions = Object.entries(named).map(([field, value]): FilterCondition => ({ kind: "condition", field, operator: "=", value }));
   const filter: Record<string, unknown> = {};
   let recordIds: readonly string[] | undefined;
-  for (const { field, operator, value } of conditionsOf(where)) {
-    const ids = field === "id" ? (operator === "=" ? [value] : operator === "in" ? value : undefined) : undefined;
-    if (Array.isArray(ids) && recordIds === undefined) recordIds = ids as readonly string[];
+  for (const condition of [...conditions, ...(where === undefined ? [] : conditionsOf(where))]) {
+    const { field, operator, value } = condition;
+    const ids = idsOf(condition);
+    if (!OBJECT_SLUG.test(field)) throw badField("where", "must name fields");
+    if (ids !== undefined && recordIds === undefined) recordIds = ids;
     else if (field !== "id" && operator === "=" && !Object.hasOwn(filter, field)) filter[field] = linked(value);
     else throw notSupported("where", "Records can be asked for by the ids and by fields that equal a value, each once.");
   }
@@ -130,12 +176,15 @@ function equalities(where: FilterExpression): { filter: Fields; recordIds?: read
   return recordIds === undefined ? { filter } : { filter, recordIds };
 }
 
-function conditionsOf(where: FilterExpression): readonly { field: string; operator: string; value?: unknown }[] {
+function idsOf({ field, operator, value }: FilterCondition): readonly string[] | undefined {
+  if (field !== "id") return undefined;
+  const ids = operator === "=" ? [value] : operator === "in" ? value : undefined;
+  return Array.isArray(ids) ? (ids as readonly string[]) : undefined;
+}
+
+function conditionsOf(where: FilterExpression): readonly FilterCondition[] {
   if (!isPlainObject(where)) throw badField("where", "must be a condition");
-  if (where.kind === "condition") {
-    if (!OBJECT_SLUG.test(where.field)) throw badField("where", "must name a field");
-    return [where];
-  }
+  if (where.kind === "condition") return [where];
   if (where.kind !== "group" || where.operator !== "and") throw notSupported("where", "Conditions can be joined by `and` only.");
   return where.expressions.flatMap(conditionsOf);
 }

@@ -1,5 +1,5 @@
 /** Calls a tool: holds its arguments to the schema, and turns every ending into a result for the model. Never throws. */
-import { isPlainObject, jsonText } from "../json.js";
+import { isPlainObject } from "../json.js";
 import type { Apis } from "../runtime/apis.js";
 import type { SchemaProblem } from "../schema/types.js";
 import { toolContext, type ToolCallInfo } from "./context.js";
@@ -52,15 +52,13 @@ function resultOf(value: unknown): ToolResult {
     ? { status: "success" as const, content: value ?? "" }
     : { ...said, status: said["status"] as ToolResult["status"], content: said["content"] ?? "" };
   try {
-    return JSON.parse(jsonText("content", plain(result), RESULT_BYTES_MAX)) as ToolResult;
+    // As JSON has it: records and other things know how to be written.
+    const json = JSON.stringify(result);
+    if (Buffer.byteLength(json) <= RESULT_BYTES_MAX) return JSON.parse(json) as ToolResult;
   } catch {
-    return { status: "error", content: `The tool has returned something that is no JSON of at most ${RESULT_BYTES_MAX} bytes.` };
+    // Told below.
   }
-}
-
-/** As JSON would have it: records and other things that know how to be written. */
-function plain(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value)) as unknown;
+  return { status: "error", content: `The tool has returned something that is no JSON of at most ${RESULT_BYTES_MAX} bytes.` };
 }
 
 /** Progress never fails a tool. */

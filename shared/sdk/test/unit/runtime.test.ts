@@ -246,6 +246,37 @@ test("records are read and written as the source of records has it", async () =>
   await assert.rejects(leads.records.query({ where: fields["score"]!.gte(1) }), (error: CogoverApiError) => error.code === "NOT_SUPPORTED");
 });
 
+test("many records are asked for twenty at a time, and those that are not there are named", async () => {
+  const { apis, asked } = fleet({ "data.query": ({ recordIds }: any) => ({ records: recordIds.filter((id: string) => id !== "L7").map((recordId: string) => ({ recordId, fields: {} })) }) });
+  const ids = Array.from({ length: 25 }, (_, n) => `L${n}`);
+  const { records, missingIds } = await apis.data.object("lead").records.getMany([...ids, "L1"]);
+  assert.deepEqual([records.length, missingIds], [24, ["L7"]]);
+  assert.deepEqual(asked.map(([, payload]) => (payload as { limit: number }).limit), [20, 5]);
+  assert.deepEqual(await apis.data.object("lead").records.getMany([]), { records: [], missingIds: [] });
+  await refused(apis.data.object("lead").records.getMany(Array.from({ length: 201 }, (_, n) => `L${n}`)), "ids");
+});
+
+test("fields that equal values can be named in one object", async () => {
+  const { apis, asked } = fleet({ "data.query": { records: [] } });
+  const orders = apis.data.object("order");
+  await orders.records.query({ filter: { state: "open", owner: null, other: undefined as never } });
+  assert.deepEqual(asked, [["data.query", { objectSlug: "order", filter: { state: "open", owner: null } }]]);
+  await assert.rejects(orders.records.query({ filter: { a: 1 }, where: orders.fields["a"]!.eq(2) }), (error: CogoverApiError) => error.code === "NOT_SUPPORTED");
+});
+
+test("no other identity is granted", async () => {
+  const { apis, asked } = fleet();
+  const calls = [
+    apis.data.asUser("P2").object("lead").records.get("L1"), apis.data.asSystem().object("lead").records.update("L1", { a: 1 }),
+    apis.data.asSystem().asUser("P2").object("lead").records.query(),
+  ];
+  for (const call of calls) {
+    await assert.rejects(call, (error: unknown) => error instanceof PermissionDeniedError && error.details?.["reason"] === "IDENTITY_NOT_GRANTED");
+  }
+  assert.throws(() => apis.data.asUser(" "), ValidationError);
+  assert.deepEqual(asked, []);
+});
+
 test("a model is asked through a run of its own", async () => {
   const states = ["QUEUED", "COMPLETED"];
   const { apis, asked } = fleet({ "models.invoke": { runId: "AR1" }, "agents.get": () => ({ runId: "AR1", status: states.shift(), text: "hello", result: null }) });

@@ -13,6 +13,9 @@ async function read(data: DataApi, id: CogoverRecordId): Promise<Tier | null> {
   const score: number | null | undefined = lead?.fields.score;
   await leads.records.update(id, { name: "n", tier: "gold", owner: "P1", tags: ["a"], score: null });
   await leads.records.query({ where: and(leads.fields.tier.eq("gold"), leads.fields.id.eq(id)), limit: 5 });
+  await data.object("order").records.query({ filter: { status: "new" } });
+  // @ts-expect-error there is no such word
+  await data.object("order").records.query({ filter: { status: "open" } });
   // @ts-expect-error there is no such object
   data.object("leed");
   // @ts-expect-error there is no such field
