@@ -10,12 +10,16 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const contract = join(root, "..", "contracts", "schema");
 const check = process.argv.includes("--check");
 
-/** Bodies that the SDK sends or reads. */
+/** Bodies that project code or its host sends or reads. */
 const BODIES = [
   "processes.start", "processes.start.reply", "processes.get", "processes.get.reply",
   "agents.start", "agents.start.reply", "agents.get", "agents.get.reply",
+  "jobs.enqueue", "jobs.enqueue.reply", "data.get", "data.get.reply", "data.query", "data.query.reply",
+  "data.create", "data.create.reply", "data.update", "data.update.reply", "models.invoke", "models.invoke.reply",
+  "projects.register", "projects.register.reply", "projects.show", "projects.show.reply", "projects.session", "projects.session.reply",
   "error", "execution-token", "process-completion", "agent-result",
-];
+  "job.run", "job.accepted", "job.result", "host.request", "host.accepted", "host.answer", "host.progress", "host.call", "host.callanswer",
+].filter((body) => existsSync(join(contract, `${body}.json`)));
 
 /** Arguments that are checked before they are sent. */
 const CHECKED = { processStart: "processes.start", agentStart: "agents.start" };

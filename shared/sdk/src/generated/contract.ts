@@ -86,6 +86,49 @@ export type Source =
   | "schedule"
   | "batch"
   | "development";
+/**
+ * What a host is asked for.
+ */
+export type HostWork = "task" | "tool";
+/**
+ * How a request went.
+ */
+export type HostOutcome =
+  | {
+      ok: {
+        [k: string]: unknown;
+      };
+    }
+  | {
+      error: {
+        /**
+         * Its code: 1 to 128 characters.
+         */
+        code: string;
+        /**
+         * What it carries.
+         */
+        variables?: {
+          [k: string]: unknown;
+        };
+      };
+    }
+  | {
+      failed: {
+        /**
+         * A fixed word: capital letters, digits and `_`, at most 64.
+         */
+        code: string;
+        /**
+         * Whether another attempt can help.
+         */
+        retry: boolean;
+        /**
+         * Milliseconds that the next attempt should wait, at most a day.
+         */
+        retryAfterMs?: number | null;
+      };
+    };
 
 /**
  * The job that gets the outcome.
@@ -515,4 +558,197 @@ export interface AgentResult {
    */
   payload: unknown;
   agentRun: EndedAgentRun;
+}
+/**
+ * One attempt of a background job, on the queue of its project.
+ */
+export interface JobRun {
+  /**
+   * The job run; the same for every attempt and every repetition of this message.
+   */
+  jobId: string;
+  /**
+   * Which job of the project.
+   */
+  job: string;
+  /**
+   * The project.
+   */
+  project: string;
+  /**
+   * The workspace.
+   */
+  workspace: string;
+  /**
+   * Which attempt this is, from 1.
+   */
+  attempt: number;
+  /**
+   * `enqueue` or `schedule`.
+   */
+  source: string;
+  /**
+   * What enqueued it: `process:<instanceId>` or `agent:<runId>` for outcomes.
+   */
+  enqueuedBy: string;
+  /**
+   * Unix milliseconds.
+   */
+  enqueuedAt: number;
+  /**
+   * The person it runs as, or null.
+   */
+  user?: string | null;
+  /**
+   * Automation steps it has.
+   */
+  hops: number;
+  /**
+   * Agents around it.
+   */
+  depth: number;
+  /**
+   * Links of its job chain, itself included.
+   */
+  chain: number;
+  /**
+   * What the handler gets.
+   */
+  payload: unknown;
+}
+/**
+ * How one attempt of a job ended, as its host reports it.
+ */
+export interface JobResult {
+  /**
+   * The job run.
+   */
+  jobId: string;
+  /**
+   * The attempt that ended.
+   */
+  attempt: number;
+  /**
+   * Whether the handler returned without an error.
+   */
+  succeeded: boolean;
+}
+/**
+ * A request to the hosts of a project. Published to the queue of the project; `reply_to` names the routing key of the answer
+ * on the exchange `x.answers`.
+ */
+export interface HostRequest {
+  /**
+   * `<run>:<instance>:<attempt>`, also the message id. The same on every repetition of this message.
+   */
+  requestId: string;
+  kind: HostWork;
+  /**
+   * Which work of that kind: the type of the task.
+   */
+  name: string;
+  /**
+   * The workspace.
+   */
+  workspace: string;
+  /**
+   * The project.
+   */
+  project: string;
+  /**
+   * The run.
+   */
+  runId: string;
+  /**
+   * The element of the Process.
+   */
+  elementId: string;
+  /**
+   * The instance of the task in the run.
+   */
+  instance: number;
+  /**
+   * Which attempt this is, from 1.
+   */
+  attempt: number;
+  /**
+   * Fixed settings of the task.
+   */
+  headers: {
+    [k: string]: string;
+  };
+  /**
+   * Variables of the task.
+   */
+  variables: {
+    [k: string]: unknown;
+  };
+  /**
+   * Unix milliseconds after which nobody waits for the answer. A host that takes the request later drops it.
+   */
+  deadline: number;
+  /**
+   * What the answer has to repeat, so that nobody else can give it. Absent where the fleet has no key for it.
+   */
+  answerKey?: string | null;
+}
+/**
+ * A host has begun. For a task it is taken note of and changes nothing: its attempt has the time that the Process gives it.
+ */
+export interface HostAccepted {
+  /**
+   * The request.
+   */
+  requestId: string;
+  /**
+   * Unix milliseconds by which the host means to be done.
+   */
+  until: number;
+}
+/**
+ * How a host has done what it was asked for. Message id: `answer:<requestId>`.
+ */
+export interface HostAnswer {
+  /**
+   * The request.
+   */
+  requestId: string;
+  /**
+   * The workspace, as the request said.
+   */
+  workspace: string;
+  /**
+   * The project, as the request said.
+   */
+  project: string;
+  /**
+   * The run, as the request said.
+   */
+  runId: string;
+  /**
+   * The instance, as the request said.
+   */
+  instance: number;
+  /**
+   * The attempt, as the request said.
+   */
+  attempt: number;
+  /**
+   * What the request said, if it said one.
+   */
+  answerKey?: string | null;
+  outcome: HostOutcome;
+}
+/**
+ * How far a host has got. For a task it is taken note of and not kept.
+ */
+export interface HostProgress {
+  /**
+   * The request.
+   */
+  requestId: string;
+  /**
+   * A text of at most 16 KiB.
+   */
+  chunk: string;
 }

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { s } from "../../src/index.js";
-import { createApis } from "../../src/runtime/index.js";
+import { defineAction, defineJob, defineRoute, defineScript, defineTrigger, s } from "../../src/index.js";
+import { collect, createApis, manifest } from "../../src/runtime/index.js";
 import { checkJsonSchema } from "../../src/schema/json-schema.js";
+import { prepareTool } from "../../src/tools/index.js";
 
 const schemas = join(import.meta.dirname, "..", "..", "..", "..", "contracts", "schema");
 
@@ -40,6 +41,7 @@ test("everything that is sent fits the schema of its operation, and is plain JSO
   await lead.records.create({ a: 1 });
   await lead.records.update("L1", { a: null });
   await models.invoke({ model: "fast", messages: [{ role: "user", content: "hi" }] });
+  sent.push(["projects.register", await registration()]);
   let held = 0;
   for (const [operation, payload] of sent) {
     const file = join(schemas, `${operation}.json`);
@@ -53,3 +55,19 @@ test("everything that is sent fits the schema of its operation, and is plain JSO
   }
   assert.ok(held >= 7);
 });
+
+/** A version with one of everything. */
+async function registration(): Promise<unknown> {
+  const nothing = (): void => {};
+  const exports = {
+    default: defineScript(nothing),
+    jobs: [defineJob({ key: "plain" }, nothing), defineJob({ key: "nightly", schedule: { cron: "0 2 * * *", timezone: "Asia/Tokyo" } }, nothing)],
+    routes: [defineRoute({ method: "GET", path: "/orders/:orderId" }, nothing)],
+    triggers: [defineTrigger({ key: "t", object: "o", timing: "afterChange", operations: ["create"], fields: ["a"] }, nothing)],
+    actions: [defineAction({ key: "a", effect: "read", input: s.object({}), output: s.object({}), handler: () => ({}) })],
+  };
+  const { project, problems } = collect([{ file: "src/main.ts", exports }]);
+  assert.deepEqual(problems, []);
+  const options = { scope: "GENERAL", definition: { description: "d", schema: s.object({ q: s.string() }) }, invoke: nothing } as const;
+  return manifest("1.0.0+abc", project, [await prepareTool(options, { name: "find", file: "ai/tools/find.ts" })]);
+}
