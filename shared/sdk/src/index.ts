@@ -13,7 +13,8 @@ export type {
   BinaryResponseInit, RequestMethod, ResponseApi, ResponseInit, ScriptRequest, ScriptResponse,
 } from "./define/response.js";
 export {
-  createRouter, defineRoute, type RouteConfig, type RouteDefinition, type RouterDefinition, type ScriptRouter,
+  createRouter, defineRoute, type RouteConfig, type RouteDefinition, type RouterDefinition, type SandboxHandler,
+  type ScriptRouter,
 } from "./define/route.js";
 export { defineScript, type ScriptConfig, type ScriptContext, type ScriptDefinition, type ScriptHandler } from "./define/script.js";
 export {

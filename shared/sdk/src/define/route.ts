@@ -4,7 +4,7 @@ import { badField } from "../json.js";
 import type { EffectiveWorkspaceObjects } from "../records.js";
 import { CALL_NAME, CALL_NAME_PROBLEM, Config, handlerOf } from "./config.js";
 import type { RequestMethod } from "./response.js";
-import type { ScriptHandler } from "./script.js";
+import type { ScriptDefinition, ScriptHandler } from "./script.js";
 
 /** What is said about a route. */
 export interface RouteConfig {
@@ -28,6 +28,9 @@ export interface RouterDefinition {
   readonly kind: "router";
   readonly routes: readonly RouteDefinition[];
 }
+
+/** What a file exports as default to be called: a script, or the routes of a router. */
+export type SandboxHandler = ScriptDefinition | RouterDefinition;
 
 const METHODS: readonly RequestMethod[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const PATH_CHARS_MAX = 1_024;

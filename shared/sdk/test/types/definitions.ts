@@ -1,7 +1,7 @@
 /** What the define functions accept, reject and infer. */
 import type {
   ActionContext, ActionDefinition, ActionHandler, AgentResultJobPayload, CogoverRecordId, InferSchema, JobDefinition,
-  ProcessCompletionJobPayload, ScriptDefinition,
+  ProcessCompletionJobPayload, SandboxHandler, ScriptContext, ScriptDefinition,
 } from "../../src/index.js";
 import {
   createRouter, defineAction, defineJob, defineRoute, defineScript, defineTrigger, NotFoundError, RetryableError, s,
@@ -106,3 +106,10 @@ const router = createRouter();
 router.post("/hello", async ({ request, jobs, response }) => response.json(await jobs.enqueue("plain", request.body), { status: 202 }))
   .get("/", () => ({ ok: true }));
 export default router.toHandler();
+
+export const handlers: readonly SandboxHandler[] = [
+  defineScript<{ readonly name?: unknown }, { greeting: string }>(({ request }: ScriptContext<{ readonly name?: unknown }>) => ({ greeting: `${String(request.body.name)}` })),
+  createRouter().toHandler(),
+  // @ts-expect-error a job is not called
+  defineJob({ key: "k" }, () => {}),
+];
