@@ -17,18 +17,23 @@ export interface ToolCallInfo {
 }
 
 const FOUND_MAX = 50;
+/** What picks records, and what other packages give along that has no meaning here. */
+const FIND_OPTIONS: readonly string[] = ["filterByTk", "filter", "fields", "limit", "context", "transaction"];
 
 /** The context of one call. */
 export function toolContext(apis: Apis, info: ToolCallInfo): ToolContext {
   const { processes, agents, jobs, data, log, signal } = apis;
   const values = info.values === undefined ? {} : { values: info.values };
   const plugin = aiOf(apis, info.values);
-  const user = info.user ?? null;
+  const user = info.user === undefined || info.user === null ? null : Object.freeze({ id: info.user });
+  const db = Object.freeze({ getRepository: (name: string) => repositoryOf(data.object(name as never) as unknown as ObjectClient) });
   return Object.freeze({
-    auth: Object.freeze({ user: user === null ? null : Object.freeze({ id: user }) }),
+    auth: Object.freeze({ user }),
+    state: Object.freeze({ currentUser: user }),
     action: Object.freeze({ params: Object.freeze(values) }),
+    db,
     app: Object.freeze({
-      db: Object.freeze({ getRepository: (name: string) => repositoryOf(data.object(name as never) as unknown as ObjectClient) }),
+      db,
       pm: Object.freeze({ get: ((name: string) => (name === "ai" ? plugin : undefined)) as ToolContext["app"]["pm"]["get"] }),
     }),
     t: (key: string) => info.translate?.(key) ?? key,
@@ -80,6 +85,9 @@ function partsOf(content: unknown): string | undefined {
 
 function repositoryOf(client: ObjectClient): Repository {
   const find = async (options: FindOptions = {}): Promise<RepositoryRecord[]> => {
+    // Left out silently, an order or a page would be a wrong answer.
+    const foreign = Object.keys(options).some((name) => !FIND_OPTIONS.includes(name));
+    if (foreign) throw new CogoverApiError("NOT_SUPPORTED", `Records are found by ${FIND_OPTIONS.slice(0, 4).join(", ")}.`, { field: "options" });
     const fields = options.fields === undefined ? {} : { fields: options.fields.filter((name) => name !== "id") };
     const asked = fields.fields?.length === 0 ? {} : fields;
     if (options.filterByTk !== undefined) {

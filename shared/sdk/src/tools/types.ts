@@ -65,7 +65,11 @@ export interface AiPlugin {
 /** What a tool is given. */
 export interface ToolContext {
   readonly auth: { readonly user: ToolUser | null };
+  /** The same person. */
+  readonly state: { readonly currentUser: ToolUser | null };
   readonly action: { readonly params: { readonly values?: ConversationValues; readonly [name: string]: any } };
+  /** Records, also as `app.db`. */
+  readonly db: { getRepository(name: string): Repository };
   readonly app: {
     readonly db: { getRepository(name: string): Repository };
     readonly pm: { get(name: "ai"): AiPlugin; get(name: string): any };

@@ -220,6 +220,8 @@ test("a tool reaches records, models and the request through its context", async
     definition: { description: "d" },
     invoke: async (ctx) => {
       const posts = ctx.app.db.getRepository("posts");
+      assert.equal(ctx.db, ctx.app.db);
+      assert.equal(ctx.state.currentUser, ctx.auth.user);
       const found = await posts.findOne({ filter: { title: { $eq: "t" } } });
       const one = await posts.find({ filterByTk: "R1", fields: ["id", "title"] });
       const created = await posts.create({ values: { title: "t" } });
@@ -255,4 +257,5 @@ test("records are never changed without a condition, and a condition that no sou
   };
   assert.match(String(await use((posts) => posts.update({ values: { a: 1 } }))), /filter/);
   assert.match(String(await use((posts) => posts.find({ filter: { a: { $gt: 1 } } }))), /which fields equal/);
+  assert.match(String(await use((posts) => posts.find({ sort: ["-a"] }))), /Records are found by/);
 });
