@@ -16,6 +16,13 @@ function isForeignObject(prototype: object): boolean {
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, "isPrototypeOf");
 }
 
+/** Characters as people count them, not halves of them. */
+export function characters(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
 /** An argument that can never work. */
 export function badField(field: string, problem: string, details: Readonly<Record<string, unknown>> = {}): ValidationError {
   return new ValidationError(`\`${field}\` ${problem}.`, { field, problem, ...details });

@@ -5,7 +5,7 @@
 import { tooMuch } from "../define/action.js";
 import { ValidationError } from "../errors.js";
 import { agentStart, processStart } from "../generated/schemas.js";
-import { badField, isPlainObject, jsonText } from "../json.js";
+import { badField, characters, isPlainObject, jsonText } from "../json.js";
 import type { AgentStartOptions, EnqueueOptions, OutcomeJobOptions, ProcessStartOptions } from "../runs.js";
 import { isObjectSchema } from "../schema/builder.js";
 import { checkJsonSchema } from "../schema/json-schema.js";
@@ -42,8 +42,9 @@ export function agentStartPayload(agentId: string, options: AgentStartOptions): 
   const { resultSchema, ...rest } = given("options", options) as Partial<AgentStartOptions>;
   const schema = resultSchema === undefined ? {} : { resultSchema: schemaPayload(resultSchema) };
   const payload = { ...rest, ...schema, agentId };
+  const { instruction } = rest;
+  if (typeof instruction === "string" && instruction.trim() === "") throw badField("instruction", "must not be blank");
   conform(agentStart, payload);
-  if (rest.instruction?.trim() === "") throw badField("instruction", "must not be blank");
   if (rest.variables !== undefined) variables(rest.variables);
   if (rest.records !== undefined) records(rest.records);
   if (rest.deliverTo?.title !== undefined) title(rest.deliverTo.title);
@@ -120,7 +121,7 @@ function variables(values: Payload): void {
     if (!VARIABLE_NAME.test(name)) throw badField("variables", "has a name that is not a letter followed by at most 63 letters, digits and `_`");
     const simple = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
     if (!simple) throw badField(`variables.${name}`, "must be a string, a number or a boolean");
-    const long = typeof value === "string" && [...value].length > VARIABLE_CHARS_MAX;
+    const long = typeof value === "string" && characters(value) > VARIABLE_CHARS_MAX;
     if (long) throw badField(`variables.${name}`, `is too large: at most ${VARIABLE_CHARS_MAX} characters are allowed`);
   }
   jsonText("variables", values, VALUES_BYTES_MAX);

@@ -1,7 +1,7 @@
 /** `data`: reads and writes records through the fleet, which asks the source of records of the workspace. */
 import { fieldReferences } from "../filters.js";
 import { PermissionDeniedError } from "../errors.js";
-import { badField, isPlainObject, jsonText } from "../json.js";
+import { badField, characters, isPlainObject, jsonText } from "../json.js";
 import type {
   CogoverRecord, CogoverRecordId, DataApi, FilterCondition, FilterExpression, GetRecordOptions, ObjectClient, QueryOptions, RecordsApi, UnknownObjects,
 } from "../records.js";
@@ -98,7 +98,7 @@ function recordsOf(execution: Reach, objectSlug: string): RecordsApi {
 }
 
 function idOf(id: unknown): string {
-  const fits = typeof id === "string" && id.trim() !== "" && [...id].length <= RECORD_ID_CHARS_MAX;
+  const fits = typeof id === "string" && id.trim() !== "" && characters(id) <= RECORD_ID_CHARS_MAX;
   if (!fits) throw badField("recordId", `must be a text of 1 to ${RECORD_ID_CHARS_MAX} characters`);
   return id;
 }

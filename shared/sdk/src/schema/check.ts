@@ -1,5 +1,5 @@
 /** Holds values to schemas of the builder. Works on the JSON Schema alone, so that both say the same. */
-import { isPlainObject } from "../json.js";
+import { characters, isPlainObject } from "../json.js";
 import { ARRAY_ITEMS_MAX, EPOCH_MS, PROPERTY_NAME, RECORD_ID_CHARS_MAX, RECORD_KIND, STRING_CHARS_MAX } from "./names.js";
 import { Problems, pointer } from "./problems.js";
 import type { JsonSchema, SchemaResult } from "./types.js";
@@ -111,13 +111,6 @@ function object(schema: JsonSchema, value: unknown, path: string, problems: Prob
 function bound(schema: JsonSchema, word: string): number | undefined {
   const value = schema[word];
   return typeof value === "number" ? value : undefined;
-}
-
-/** Characters as people count them, not halves of them. */
-function characters(text: string): number {
-  let count = 0;
-  for (const _ of text) count += 1;
-  return count;
 }
 
 function isCalendarDay(text: string): boolean {

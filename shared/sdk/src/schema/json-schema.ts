@@ -3,7 +3,7 @@
  * project. Knows the words that such schemas use; the fleet, which knows all of them, has the last word.
  */
 import { isDeepStrictEqual } from "node:util";
-import { isPlainObject } from "../json.js";
+import { characters, isPlainObject } from "../json.js";
 import { Problems, pointer } from "./problems.js";
 import type { JsonSchema, SchemaResult } from "./types.js";
 
@@ -82,7 +82,7 @@ class Check {
   }
 
   #string(schema: JsonSchema, value: string, path: string): void {
-    const size = [...value].length;
+    const size = characters(value);
     const least = bound(schema, "minLength");
     const most = bound(schema, "maxLength");
     if (least !== undefined && size < least) this.#problems.add(path, least === 1 ? "must not be empty" : `must have at least ${least} characters`);
