@@ -1,0 +1,108 @@
+/**
+ * Tools of agents and tasks of Processes: `host.request.v1` in; `host.accepted.v1`, `host.progress.v1` and `host.answer.v1` out.
+ *
+ * A task is carried out by the script of its name: the task's variables are the script's input, and what it returns is given to the run.
+ */
+
+import type { Delivery, Handler } from "../amqp/consumer.js";
+import type { Publisher } from "../amqp/publisher.js";
+import { type Outcome, type Shop, execute, tokenOf, traceOf } from "./execute.js";
+import { Progress } from "./progress.js";
+import { type Fields, isObject } from "./read.js";
+import { ANSWERS, type Asked, json, telling } from "./tell.js";
+
+/** Time that an answer needs to get back before its deadline, in milliseconds. */
+const WAY_BACK_MS = 250;
+
+/** Largest result, in bytes of its JSON: the answer around it has to fit too. */
+const RESULT_BYTES_MAX = 196_608;
+
+/** Longest text of an error that a model is told, in characters. */
+const TEXT_MAX = 2_000;
+
+/** Handles the task queue of the project. */
+export function requests(shop: Shop, publisher: Publisher): Handler {
+  return telling(publisher, shop.log, (kind, fields, delivery) =>
+    kind === "host.request.v1" && fields.text("workspace") === shop.workspace && fields.text("project") === shop.project
+      ? asked(shop, publisher, fields, delivery)
+      : undefined,
+  );
+}
+
+function asked(shop: Shop, publisher: Publisher, fields: Fields, delivery: Delivery): Asked | undefined {
+  const [requestId, kind, name] = [fields.text("requestId"), fields.text("kind"), fields.text("name")];
+  const [runId, instance, attempt] = [fields.text("runId"), fields.count("instance"), fields.count("attempt")];
+  const [deadline, answerKey] = [fields.count("deadline"), fields.textOrNull("answerKey")];
+  if (kind !== "tool" && kind !== "task") return undefined;
+  const tool = kind === "tool";
+  const unit = tool ? ("tool" as const) : ("script" as const);
+  const same = { requestId, workspace: shop.workspace, project: shop.project, runId, instance, attempt };
+  const answer = (outcome: unknown): Buffer => json({ ...same, ...(answerKey === null ? {} : { answerKey }), outcome });
+  const callId = fields.textOrNull("elementId") ?? requestId;
+  return {
+    id: requestId,
+    deadline,
+    answerKind: "host.answer.v1",
+    answerId: `answer:${requestId}`,
+    work: async (tell) => {
+      if (!shop.index.has(`${unit}:${name}`)) return answer(failed(tool ? "TOOL_NOT_DECLARED" : "TASK_NOT_DECLARED", false));
+      const progress = new Progress((text, number) => {
+        const [body, id] = [json({ requestId, chunk: text }), `progress:${requestId}:${number}`];
+        return publisher.once({ exchange: ANSWERS, key: delivery.replyTo ?? "", kind: "host.progress.v1", id, body });
+      });
+      const accepted = json({ requestId, until: deadline });
+      const outcome = await execute(shop, {
+        kind: unit,
+        name,
+        urgency: tool ? "tool" : "job",
+        input: fields.json("variables"),
+        facts: { id: requestId, user: null, readOnly: false, ...(tool ? { toolCallId: callId } : {}) },
+        timeoutMs: Math.max(50, deadline - Date.now() - WAY_BACK_MS),
+        beginBy: deadline - WAY_BACK_MS,
+        token: tokenOf(delivery),
+        traceparent: traceOf(delivery),
+        began: () => tell({ kind: "host.accepted.v1", id: `accepted:${requestId}`, body: accepted }),
+        chunk: (text) => progress.add(text),
+      });
+      await progress.end();
+      if (outcome.how === "stopped") return undefined;
+      return answer(tool ? toolOutcome(outcome) : taskOutcome(outcome));
+    },
+  };
+}
+
+type Ending = Exclude<Outcome, { how: "stopped" }>;
+
+/** A model is told what a tool returns; an exception becomes an error result, so that the conversation goes on. */
+function toolOutcome(outcome: Ending): unknown {
+  if (outcome.how === "done") {
+    if (Buffer.byteLength(outcome.result) > RESULT_BYTES_MAX) return { ok: { status: "error", content: "The result is too large." } };
+    const result: unknown = JSON.parse(outcome.result);
+    return { ok: isObject(result) ? result : { status: "success", content: result } };
+  }
+  if (outcome.how !== "failed") return failed(codeOf(outcome), outcome.how === "late");
+  if (outcome.retryable) return failed(outcome.code, true);
+  const content = outcome.problems ?? (outcome.text ?? outcome.code).slice(0, TEXT_MAX);
+  return { ok: { status: "error", content } };
+}
+
+/** A known error is one that the Process may catch; everything else is a failure. */
+function taskOutcome(outcome: Ending): unknown {
+  if (outcome.how === "done") {
+    if (Buffer.byteLength(outcome.result) > RESULT_BYTES_MAX) return failed("RESULT_TOO_LARGE", false);
+    const result: unknown = JSON.parse(outcome.result);
+    return { ok: isObject(result) ? result : result === null ? {} : { result } };
+  }
+  if (outcome.how !== "failed") return failed(codeOf(outcome), outcome.how === "late");
+  if (outcome.retryable || outcome.code === "SCRIPT_ERROR") return failed(outcome.code, outcome.retryable);
+  return { error: { code: outcome.code, variables: {} } };
+}
+
+function codeOf(outcome: Exclude<Ending, { how: "done" | "failed" }>): string {
+  if (outcome.how === "late") return "TIMEOUT";
+  return outcome.how === "killed" ? "RATE_LIMITED" : outcome.code;
+}
+
+function failed(code: string, retry: boolean): unknown {
+  return { failed: { code, retry } };
+}
