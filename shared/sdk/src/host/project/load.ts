@@ -5,12 +5,11 @@
 import { stop as stopCompiler } from "esbuild";
 
 import type { Log } from "../logs.js";
-import type { Index, ThreadData } from "../run/protocol.js";
+import type { Index, Manifest, ThreadData } from "../run/protocol.js";
 import { survey } from "../run/survey.js";
 import type { Thread } from "../run/thread.js";
 import type { Settings } from "../settings.js";
 import { aliases } from "./aliases.js";
-import type { Manifest } from "./manifest.js";
 import { type Problem, takeSnapshot, versionOf } from "./snapshot.js";
 
 /** A loaded project. */

@@ -54,6 +54,8 @@ export class Pool {
   #background = 0;
   #waiting: Waiting[] = [];
   #stopped = false;
+  /** Whether what still runs is being ended, because the time for draining is over. */
+  #cut = false;
   readonly #running = new Set<Thread>();
 
   constructor(size: number, memoryMb: number, data: ThreadData, log: Log) {
@@ -114,6 +116,7 @@ export class Pool {
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
     const all = this.#running.size === 0;
+    this.#cut = true;
     await Promise.all([...this.#idle, ...this.#running].map((thread) => thread.stop()));
     return all;
   }
@@ -196,6 +199,7 @@ export class Pool {
       const ended = await thread.run(work.run, work.listener);
       return cut ?? ended;
     } catch (error) {
+      if (this.#cut) return { how: "stopped" };
       return cut ?? { how: "crashed", code: error instanceof ThreadEnded ? error.code : "THREAD_FAILED" };
     } finally {
       clearTimeout(timer);

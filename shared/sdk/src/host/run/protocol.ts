@@ -3,10 +3,13 @@
  * their size is known before they are read.
  */
 
+import type { ProjectManifest } from "../../runtime/index.js";
 import type { Level } from "../logs.js";
 import type { HookData } from "../project/hooks.js";
 import type { Problem } from "../project/snapshot.js";
-import type { Manifest } from "../project/manifest.js";
+
+/** Everything that a version declares, apart from its name. */
+export type Manifest = Omit<ProjectManifest, "version">;
 
 /** What kind of code a handler is. */
 export type UnitKind = "job" | "script" | "route" | "trigger" | "action" | "tool";
@@ -65,11 +68,20 @@ export type ToThread =
 
 /** How a handler ended. */
 export type Ended =
-  | { readonly how: "done"; readonly result: string }
+  | {
+      readonly how: "done";
+      readonly result: string;
+      /** Of a tool whose error has become a result. */
+      readonly trace?: string;
+      readonly text?: string;
+    }
   | {
       readonly how: "failed";
-      /** The word of the error: that of a known class, or `SCRIPT_ERROR`. */
+      /** The word of the error: one that callers are told as it is, or `SCRIPT_ERROR`. */
       readonly code: string;
+      /** With `SCRIPT_ERROR`: the error's own code. */
+      readonly scriptErrorCode?: string;
+      readonly writesMayHaveCompleted?: true;
       /** Whether the handler has said that another attempt can help. */
       readonly retryable: boolean;
       /** What is wrong with input or output; never values. */

@@ -4,9 +4,8 @@
  */
 
 import type { Log } from "../logs.js";
-import type { Manifest } from "../project/manifest.js";
 import type { Problem } from "../project/snapshot.js";
-import type { FromThread, Index, ThreadData } from "./protocol.js";
+import type { FromThread, Index, Manifest, ThreadData } from "./protocol.js";
 import { Thread } from "./thread.js";
 
 /** Time for one file to be loaded. */

@@ -5,7 +5,7 @@
 
 import type { ErrorBody, Reply, Requester } from "../amqp/requester.js";
 import type { Log } from "../logs.js";
-import type { Manifest } from "../project/manifest.js";
+import type { Manifest } from "../run/protocol.js";
 
 /** Pause between two looks at which version is active. */
 const LOOK_MS = 2_000;

@@ -17,19 +17,6 @@ const WAY_BACK_MS = 250;
 
 const KINDS: ReadonlySet<string> = new Set(["script", "route", "trigger", "action"]);
 
-/** Codes that a caller is told as they are; all others are errors of the script. */
-const CODES: ReadonlySet<string> = new Set([
-  "INPUT_INVALID",
-  "OUTPUT_INVALID",
-  "PERMISSION_DENIED",
-  "RATE_LIMITED",
-  "MAX_HOP_EXCEEDED",
-  "RETRYABLE",
-  "NOT_FOUND",
-  "VALIDATION_ERROR",
-  "STATE_CONFLICT",
-]);
-
 /** Handles the call queue of this version. */
 export function calls(shop: Shop, publisher: Publisher): Handler {
   return telling(publisher, shop.log, (kind, fields, delivery) =>
@@ -80,10 +67,8 @@ function outcomeOf(outcome: Exclude<Outcome, { how: "stopped" }>, began: boolean
       if (Buffer.byteLength(outcome.result) > VALUE_BYTES_MAX) return failed("OUTPUT_INVALID");
       return { ok: JSON.parse(outcome.result) as unknown };
     case "failed": {
-      const problems = outcome.problems === undefined ? {} : { problems: outcome.problems.slice(0, 20) };
-      if (outcome.code === "SCRIPT_ERROR") return failed("SCRIPT_ERROR");
-      if (CODES.has(outcome.code)) return failed(outcome.code, problems);
-      return failed("SCRIPT_ERROR", { scriptErrorCode: outcome.code });
+      const { how: _how, retryable: _retryable, trace: _trace, text: _text, ...told } = outcome;
+      return { failed: told };
     }
     case "late":
       return failed("TIMEOUT", { writesMayHaveCompleted: began });

@@ -97,10 +97,12 @@ const NOT_SUPPORTED = JSON.stringify({
 
 function say(shop: Shop, execution: Execution, outcome: Outcome, ms: number): void {
   const facts = { unit: `${execution.kind}:${execution.name}`, id: execution.facts.id, ms };
-  if (outcome.how === "done") shop.log("info", "a handler has ended", facts);
-  else if (outcome.how === "failed") {
+  if (outcome.how === "done" || outcome.how === "failed") {
+    const { trace } = outcome;
     const text = shop.showErrors ? outcome.text : undefined;
-    shop.log("warn", "a handler has failed", { ...facts, code: outcome.code, trace: outcome.trace, text });
+    const code = outcome.how === "failed" ? (outcome.scriptErrorCode ?? outcome.code) : undefined;
+    const good = outcome.how === "done" && trace === undefined;
+    shop.log(good ? "info" : "warn", good ? "a handler has ended" : "a handler has failed", { ...facts, code, trace, text });
   } else if (outcome.how === "crashed") shop.log("error", "a handler has ended its thread", { ...facts, code: outcome.code });
   else if (outcome.how === "killed") shop.log("error", "a handler was ended: it went on calling over its budget", facts);
   else if (outcome.how === "late") shop.log("warn", "a handler was too slow", facts);

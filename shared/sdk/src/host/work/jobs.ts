@@ -83,7 +83,7 @@ function errorOf(outcome: Exclude<Outcome, { how: "stopped" }>): JobError | unde
     case "done":
       return undefined;
     case "failed":
-      return { code: outcome.code, retryable: outcome.retryable };
+      return { code: outcome.scriptErrorCode ?? outcome.code, retryable: outcome.retryable };
     case "late":
       return { code: "JOB_TIMEOUT", retryable: true };
     case "killed":

@@ -17,9 +17,6 @@ const WAY_BACK_MS = 250;
 /** Largest result, in bytes of its JSON: the answer around it has to fit too. */
 const RESULT_BYTES_MAX = 196_608;
 
-/** Longest text of an error that a model is told, in characters. */
-const TEXT_MAX = 2_000;
-
 /** Handles the task queue of the project. */
 export function requests(shop: Shop, publisher: Publisher): Handler {
   return telling(publisher, shop.log, (kind, fields, delivery) =>
@@ -80,10 +77,8 @@ function toolOutcome(outcome: Ending): unknown {
     const result: unknown = JSON.parse(outcome.result);
     return { ok: isObject(result) ? result : { status: "success", content: result } };
   }
-  if (outcome.how !== "failed") return failed(codeOf(outcome), outcome.how === "late");
-  if (outcome.retryable) return failed(outcome.code, true);
-  const content = outcome.problems ?? (outcome.text ?? outcome.code).slice(0, TEXT_MAX);
-  return { ok: { status: "error", content } };
+  if (outcome.how === "failed") return failed(outcome.scriptErrorCode ?? outcome.code, outcome.retryable);
+  return failed(codeOf(outcome), outcome.how === "late");
 }
 
 /** A known error is one that the Process may catch; everything else is a failure. */
@@ -94,8 +89,9 @@ function taskOutcome(outcome: Ending): unknown {
     return { ok: isObject(result) ? result : result === null ? {} : { result } };
   }
   if (outcome.how !== "failed") return failed(codeOf(outcome), outcome.how === "late");
-  if (outcome.retryable || outcome.code === "SCRIPT_ERROR") return failed(outcome.code, outcome.retryable);
-  return { error: { code: outcome.code, variables: {} } };
+  const code = outcome.scriptErrorCode ?? outcome.code;
+  if (outcome.retryable || code === "SCRIPT_ERROR") return failed(code, outcome.retryable);
+  return { error: { code, variables: {} } };
 }
 
 function codeOf(outcome: Exclude<Ending, { how: "done" | "failed" }>): string {

@@ -5,6 +5,7 @@
 
 import type { Delivery, Handler, Verdict } from "../amqp/consumer.js";
 import type { Publisher } from "../amqp/publisher.js";
+import { point } from "../faults.js";
 import type { Log } from "../logs.js";
 import { Once } from "./once.js";
 import { BadField, type Fields, object } from "./read.js";
@@ -54,10 +55,13 @@ export function telling(
       return "done";
     }
     const tell = (answer: Answer): void => void publisher.once({ exchange: ANSWERS, key, ...answer });
+    point("taken");
     const body = await once.run(asked.id, () => asked.work(tell));
     if (body === undefined) return "again";
+    point("executed");
     const answer = { exchange: ANSWERS, key, kind: asked.answerKind, id: asked.answerId, body };
     const how = await publisher.surely(answer, Date.now() + TELL_MS);
+    point("told");
     if (how === "confirmed") return "done";
     log("error", "an answer could not be told; its message goes back", { id: asked.id, how });
     return "again";

@@ -8,31 +8,30 @@ import { Pool, type Result, type Work } from "../../../src/host/run/pool.js";
 import { type Lines, project, until } from "../project.js";
 
 const HANDLERS = `
-import { CogoverApiError, RetryableError, ValidationError } from "@cogover/sdk";
+import { CogoverApiError, RetryableError, ValidationError, defineScript } from "@cogover/sdk";
 import { add, Kind } from "./lib/add";
-const job = (key: string, handler: (context: any) => unknown) => ({ kind: "job", key, config: { key }, handler });
+const script = (name: string, handler: (context: any) => unknown) => defineScript({ name }, handler);
 let count = 0;
-export const jobs = [
-  job("fine", ({ payload }) => ({ payload, sum: add(1, 2), kind: Kind.A })),
-  job("counts", () => ++count),
-  job("retryable", () => { throw new RetryableError("s3cret"); }),
-  job("known", () => { throw new CogoverApiError("NO_STOCK", "s3cret"); }),
-  job("invalid", () => { throw new ValidationError("s3cret"); }),
-  job("throws", () => { throw new TypeError("s3cret"); }),
-  job("throws_text", () => { throw "s3cret"; }),
-  job("exits", () => { process.exit(0); }),
-  job("blocks", () => { for (;;); }),
-  job("hangs", () => new Promise(() => {})),
-  job("heeds", ({ signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("over"))))),
-  job("fills", () => { const all: unknown[] = []; for (;;) all.push(new Array(1000).fill(Math.random())); }),
-  job("rejects_beside", async () => { void Promise.reject(new Error("s3cret")); await new Promise((resolve) => setTimeout(resolve, 5_000)); }),
-  job("throws_beside", async () => { setTimeout(() => { throw new Error("s3cret"); }, 1); await new Promise((resolve) => setTimeout(resolve, 5_000)); }),
-  job("rejects_later", () => { setTimeout(() => void Promise.reject(new Error("s3cret")), 50); }),
-  job("waits", () => new Promise((resolve) => setTimeout(resolve, 200, "waited"))),
-  job("no_json", () => 1n),
-  job("environment", () => Object.keys(process.env).filter((name) => name.startsWith("RUNFLEET_"))),
-  job("prints", () => { console.log("a line"); }),
-  job("calls", async ({ call }) => "called"),
+export const scripts = [
+  script("fine", ({ input }) => ({ input, sum: add(1, 2), kind: Kind.A })),
+  script("counts", () => ++count),
+  script("retryable", () => { throw new RetryableError("s3cret"); }),
+  script("known", () => { throw new CogoverApiError("NO_STOCK", "s3cret"); }),
+  script("invalid", () => { throw new ValidationError("s3cret"); }),
+  script("throws", () => { throw new TypeError("s3cret"); }),
+  script("throws_text", () => { throw "s3cret"; }),
+  script("exits", () => { process.exit(0); }),
+  script("blocks", () => { for (;;); }),
+  script("hangs", () => new Promise(() => {})),
+  script("heeds", ({ signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("over"))))),
+  script("fills", () => { const all: unknown[] = []; for (;;) all.push(new Array(1000).fill(Math.random())); }),
+  script("rejects_beside", async () => { void Promise.reject(new Error("s3cret")); await new Promise((resolve) => setTimeout(resolve, 5_000)); }),
+  script("throws_beside", async () => { setTimeout(() => { throw new Error("s3cret"); }, 1); await new Promise((resolve) => setTimeout(resolve, 5_000)); }),
+  script("rejects_later", () => { setTimeout(() => void Promise.reject(new Error("s3cret")), 50); }),
+  script("waits", () => new Promise((resolve) => setTimeout(resolve, 200, "waited"))),
+  script("no_json", () => 1n),
+  script("environment", () => Object.keys(process.env).filter((name) => name.startsWith("RUNFLEET_"))),
+  script("prints", () => { console.log("a line"); }),
 ];
 `;
 
@@ -62,9 +61,8 @@ after(async () => {
 
 function run(name: string, more: Partial<Work> = {}): Promise<Result> {
   const facts = { id: "JB1", workspace: "acme", project: "shop", version: "1", user: null, readOnly: false, local: false, deadline: Date.now() + 5_000 };
-  const job = { id: "JB1", key: name, attempt: 1, maxAttempts: 1, source: "enqueue", runAt: 1, enqueuedAt: 1 };
   return pool.run({
-    run: { kind: "job", name, input: '{"a":1}', facts: { ...facts, job } },
+    run: { kind: "script", name, input: '{"a":1}', facts },
     urgency: "job",
     listener: { call: () => Promise.resolve('{"ok":true,"data":null}'), chunk: () => undefined },
     timeoutMs: 5_000,
@@ -73,15 +71,15 @@ function run(name: string, more: Partial<Work> = {}): Promise<Result> {
   });
 }
 
-test("a handler gets its payload, TypeScript and all, and its result is JSON", async () => {
+test("a handler gets its input, TypeScript and all, and its result is JSON", async () => {
   const result = await run("fine");
-  assert.deepEqual(result, { how: "done", result: '{"payload":{"a":1},"sum":3,"kind":"a"}' });
+  assert.deepEqual(result, { how: "done", result: '{"input":{"a":1},"sum":3,"kind":"a"}' });
 });
 
 test("errors of handlers are told by code and never by message", async () => {
   for (const [name, code, retryable] of [
     ["retryable", "RETRYABLE", true],
-    ["known", "NO_STOCK", false],
+    ["known", "SCRIPT_ERROR", false],
     ["invalid", "VALIDATION_ERROR", false],
     ["throws", "SCRIPT_ERROR", false],
     ["throws_text", "SCRIPT_ERROR", false],
