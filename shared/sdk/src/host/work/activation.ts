@@ -3,7 +3,7 @@
  * question is also the host's sign of life.
  */
 
-import type { ErrorBody, Reply, Requester } from "../amqp/requester.js";
+import { type ErrorBody, type Reply, type Requester, passing } from "../amqp/requester.js";
 import type { Log } from "../logs.js";
 import type { Manifest } from "../run/protocol.js";
 
@@ -25,21 +25,29 @@ export interface Login {
   readonly version: string;
 }
 
-/** One request with the project key. */
-function ask(login: Login, operation: string, payload: unknown): Promise<Reply> {
-  const deadline = Date.now() + REQUEST_MS;
-  return login.requester.ask({ operation, payload: JSON.stringify(payload), token: login.key, deadline });
+/** One request with the project key; a passing fault when `signal` ends the waiting. */
+function ask(login: Login, operation: string, payload: unknown, signal: AbortSignal): Promise<Reply> {
+  if (signal.aborted) return Promise.resolve(passing(false));
+  return new Promise((resolve) => {
+    const stop = (): void => resolve(passing(true));
+    signal.addEventListener("abort", stop, { once: true });
+    const asked = { operation, payload: JSON.stringify(payload), token: login.key, deadline: Date.now() + REQUEST_MS };
+    void login.requester.ask(asked).then((reply) => {
+      signal.removeEventListener("abort", stop);
+      resolve(reply);
+    });
+  });
 }
 
 /** The same until it is answered, or `signal` ends it: a fleet that is away is waited for. Throws {@link Refused}. */
 async function insist(login: Login, operation: string, payload: unknown, signal: AbortSignal): Promise<unknown> {
   for (;;) {
-    const reply = await ask(login, operation, payload);
+    const reply = await ask(login, operation, payload, signal);
     if (reply.ok) return reply.data;
     if (reply.error.code !== "RETRYABLE") throw new Refused(`${operation} is refused: ${told(reply.error)}`);
     if (signal.aborted) throw new Refused(`${operation} was not answered`);
     login.log("warn", "the fleet does not answer yet; trying again", { operation });
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await wait(LOOK_MS, signal);
   }
 }
 
@@ -82,7 +90,7 @@ export async function watch(login: Login, tell: (active: boolean) => void, signa
   let before: boolean | undefined;
   let refusals = 0;
   while (!signal.aborted) {
-    const reply = await ask(login, "projects.show", { host });
+    const reply = await ask(login, "projects.show", { host }, signal);
     if (signal.aborted) return;
     if (reply.ok) {
       refusals = 0;

@@ -6,6 +6,7 @@
 
 import type { Delivery, Handler } from "../amqp/consumer.js";
 import type { Publisher } from "../amqp/publisher.js";
+import { userOf } from "../key.js";
 import { type Outcome, type Shop, execute, tokenOf, traceOf } from "./execute.js";
 import { Progress } from "./progress.js";
 import { type Fields, isObject } from "./read.js";
@@ -53,7 +54,7 @@ function asked(shop: Shop, publisher: Publisher, fields: Fields, delivery: Deliv
         name,
         urgency: tool ? "tool" : "job",
         input: fields.json("variables"),
-        facts: { id: requestId, user: null, readOnly: false, ...(tool ? { toolCallId: callId } : {}) },
+        facts: { id: requestId, user: userOf(tokenOf(delivery)), readOnly: false, ...(tool ? { toolCallId: callId } : {}) },
         timeoutMs: Math.max(50, deadline - Date.now() - WAY_BACK_MS),
         beginBy: deadline - WAY_BACK_MS,
         token: tokenOf(delivery),
