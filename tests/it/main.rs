@@ -21,3 +21,5 @@ mod projects;
 mod starts;
 mod tasks;
 mod tidy;
+
+mod node;

@@ -88,6 +88,12 @@ impl Context {
         Broker::start(config, &Registry::new()).context("starting the broker session")
     }
 
+    /// The address of the broker, for programs that are started beside this one.
+    pub(crate) fn amqp_url(&mut self) -> Result<SecretString> {
+        let amqp = self.env.secret("RUNFLEET_AMQP_URL", "RabbitMQ.");
+        self.checked(amqp)
+    }
+
     /// Whoever may declare exchanges, queues and policies.
     pub(crate) fn topology_admin(&mut self) -> Result<TopologyAdmin> {
         let amqp = self.env.secret("RUNFLEET_AMQP_URL", "RabbitMQ.");

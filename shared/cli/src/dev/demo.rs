@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::host::Host;
 use super::say;
 use crate::context::{Context, Identity};
 
@@ -25,8 +26,8 @@ const JOB: &str = "discount_decided";
 /// How long the outcome job may take.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
 
-/// Starts one Process as project code would; returns whether its outcome job arrived.
-pub(crate) async fn show() -> Result<bool> {
+/// Starts one Process as project code would; returns whether its outcome job arrived: at the host, or at a stand-in where there is none.
+pub(crate) async fn show(host: Option<&Host>) -> Result<bool> {
     let mut context = Context::load()?;
     let identity =
         Identity { workspace: Some(WORKSPACE.into()), project: Some(PROJECT.into()), user: None };
@@ -37,8 +38,8 @@ pub(crate) async fn show() -> Result<bool> {
 
     let (send, jobs) = mpsc::channel(16);
     let shutdown = CancellationToken::new();
-    let hosting =
-        tokio::spawn(crate::jobs::host(broker.clone(), workspace, project, send, shutdown.clone()));
+    let stand_in = crate::jobs::host(broker.clone(), workspace, project, send, shutdown.clone());
+    let hosting = host.is_none().then(|| tokio::spawn(stand_in));
 
     say(&format!("starting the Process approve-discount with {INPUT}"));
     let start = ProcessStart {
@@ -56,14 +57,19 @@ pub(crate) async fn show() -> Result<bool> {
         client.processes().start_with(&start).await.context("starting the example Process")?;
     say(&format!("  {:>6.1} ms  accepted as {}", millis(began), started.instance_id));
     let run_id: RunId = started.instance_id.parse().context("reading the id of the run")?;
-    let arrived = tokio::time::timeout(
-        ARRIVES_WITHIN,
-        watch(&client, &started.instance_id, run_id, jobs, began),
-    )
-    .await;
+    let shown = async {
+        match host {
+            Some(host) => handled(host, run_id, began).await,
+            None => watch(&client, &started.instance_id, run_id, jobs, began).await?,
+        }
+        anyhow::Ok(())
+    };
+    let arrived = tokio::time::timeout(ARRIVES_WITHIN, shown).await;
 
     shutdown.cancel();
-    hosting.await.context("waiting for the consumer of jobs")??;
+    if let Some(hosting) = hosting {
+        hosting.await.context("waiting for the consumer of jobs")??;
+    }
     broker.close().await;
     let Ok(result) = arrived else {
         say(&format!("  the outcome job did not arrive within {ARRIVES_WITHIN:?}"));
@@ -74,6 +80,15 @@ pub(crate) async fn show() -> Result<bool> {
 
 fn millis(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1_000.0
+}
+
+/// Waits until the host has handled the job of this run.
+async fn handled(host: &Host, run_id: RunId, began: Instant) {
+    let job = run_id.outcome_job().to_string();
+    while !host.has_handled(&job) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    say(&format!("  {:>6.1} ms  outcome job {job} was handled by the host", millis(began)));
 }
 
 /// Shows each new state, and ends with the job of this run.

@@ -1,6 +1,7 @@
 //! `runfleet dev`: a whole fleet on this machine, private and disposable, with the example project running on it.
 
 mod demo;
+mod host;
 pub(crate) mod keys;
 mod model;
 mod servers;
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::host::Host;
 use self::servers::Servers;
 use self::workers::Workers;
 use crate::context::DEV_ENV;
@@ -109,8 +111,9 @@ async fn fleet(
     context.topology_admin()?.apply().await.context("declaring the topology")?;
     say("starting five workers, logs in .runfleet/logs");
     let mut workers = Workers::start(dir, env.clone())?;
+    let mut host = None;
     let result = tokio::select! {
-        result = with_workers(args, checkout, &env, &mut workers) => result,
+        result = with_workers(args, (checkout, dir), &env, &mut workers, &mut host) => result,
         () = stop.wanted() => Ok(None),
     };
     let result = match result {
@@ -120,11 +123,15 @@ async fn fleet(
     };
     let code = match result {
         Ok(code) if !args.demo && code == ExitCode::SUCCESS => {
-            stay(&mut workers, stop).await;
+            stay(&mut workers, host.as_mut(), stop).await;
             Ok(code)
         }
         other => other,
     };
+    if let Some(host) = host {
+        say("draining the host of the example");
+        say(&format!("  host: {}", host.stop().await));
+    }
     say("draining the workers");
     for (name, how) in workers.stop().await {
         say(&format!("  {name}: {how}"));
@@ -135,9 +142,10 @@ async fn fleet(
 /// Waits for the workers, applies the example and shows one run. `None` is never returned from here; see the caller.
 async fn with_workers(
     args: &Args,
-    checkout: &Path,
+    (checkout, dir): (&Path, &Path),
     env: &BTreeMap<String, String>,
     workers: &mut Workers,
+    host: &mut Option<Host>,
 ) -> Result<Option<ExitCode>> {
     let metrics = workers.ready().await?;
     write_env(checkout, env, &metrics)?;
@@ -152,12 +160,19 @@ async fn with_workers(
     for line in changes.to_string().lines() {
         say(&format!("  {line}"));
     }
-    let arrived = demo::show().await?;
+    match host::missing(checkout).await {
+        Some(why) => say(&format!("a stand-in takes the jobs of the example: {why}")),
+        None => {
+            say("starting the host of the example, its code is in deploy/example/shop");
+            *host = Some(Host::start(checkout, dir).await?);
+        }
+    }
+    let arrived = demo::show(host.as_ref()).await?;
     if !arrived {
         return Ok(Some(ExitCode::FAILURE));
     }
     if !args.demo {
-        introduce(&metrics);
+        introduce(&metrics, host.is_some());
     }
     Ok(Some(ExitCode::SUCCESS))
 }
@@ -182,14 +197,21 @@ fn write_env(
     keys::write(&checkout.join(PathBuf::from(DEV_ENV)), &text)
 }
 
-fn introduce(metrics: &[(&str, String)]) {
+fn introduce(metrics: &[(&str, String)], hosted: bool) {
     say("\nThe fleet is up. Metrics:");
     for (worker, address) in metrics {
         say(&format!("  {worker:<22} {address}"));
     }
     say("\nIn another shell of this checkout:");
+    if hosted {
+        say(
+            "  target/debug/runfleet script run look-at-deal --input '{\"id\": \"7\", \"amount\": 18500}'",
+        );
+        say("  tail -f .runfleet/logs/host.log");
+    } else {
+        say("  target/debug/runfleet jobs tail");
+    }
     for line in [
-        "target/debug/runfleet jobs tail",
         "target/debug/runfleet start process approve-discount --input '{\"amount\": 20000}' --job discount_decided",
         "target/debug/runfleet start agent deal-coach \"May we give a discount?\"",
         "target/debug/runfleet get ID        what its project sees",
@@ -203,7 +225,7 @@ fn introduce(metrics: &[(&str, String)]) {
 }
 
 /// Keeps the workers alive until somebody wants to end.
-async fn stay(workers: &mut Workers, stop: &mut Stop) {
+async fn stay(workers: &mut Workers, mut host: Option<&mut Host>, stop: &mut Stop) {
     loop {
         tokio::select! {
             () = stop.wanted() => return,
@@ -218,6 +240,11 @@ async fn stay(workers: &mut Workers, stop: &mut Stop) {
                 }
             }
             Err(error) => say(&format!("looking after the workers failed: {error:#}")),
+        }
+        match host.as_mut().map(|host| host.restart_ended()) {
+            None | Some(Ok(false)) => {}
+            Some(Ok(true)) => say("the host had ended; started again, see .runfleet/logs/host.log"),
+            Some(Err(error)) => say(&format!("looking after the host failed: {error:#}")),
         }
     }
 }

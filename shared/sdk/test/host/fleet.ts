@@ -115,6 +115,12 @@ export class Fleet {
     this.told.push({ kind: String(message.properties.type), id: String(message.properties.messageId), body });
   }
 
+  /** Listens where results of jobs went before they had an address. */
+  async older(): Promise<void> {
+    await this.#channel.assertExchange("x.done", "direct", { durable: true });
+    await this.#channel.bindQueue(ANSWERS, "x.done", "completion-dispatcher.interactive");
+  }
+
   /** What was told of one kind. */
   of(kind: string): Told[] {
     return this.told.filter((told) => told.kind === kind);
@@ -126,24 +132,24 @@ export class Fleet {
   }
 
   /** Puts a message into a queue. */
-  send(queue: string, kind: string, id: string, body: unknown, token = "execution-token"): void {
+  send(queue: string, kind: string, id: string, body: unknown, addressed = true, token = "execution-token"): void {
     this.#channel.sendToQueue(queue, Buffer.from(JSON.stringify(body)), {
       persistent: true,
       type: kind,
       messageId: id,
-      replyTo: ANSWERS,
+      ...(addressed ? { replyTo: ANSWERS } : {}),
       headers: { authorization: token },
     });
   }
 
   /** Puts a job into the queue of the project. */
-  job(key: string, id: string, more: Readonly<Record<string, unknown>> = {}): void {
+  job(key: string, id: string, more: Readonly<Record<string, unknown>> = {}, addressed = true): void {
     const at = Date.now();
     const body = {
       jobId: id, job: key, project: "shop", workspace: "acme", attempt: 1, source: "enqueue", enqueuedBy: "rpc", enqueuedAt: at, user: null,
       hops: 9, depth: 0, chain: 1, payload: { a: 1 }, maxAttempts: 5, timeoutMs: 5_000, runAt: null, deadline: at + 60_000, version: "1", ...more,
     };
-    this.send("jobs.acme.shop", "job.run.v1", `job:${id}:${String(body.attempt)}`, body);
+    this.send("jobs.acme.shop", "job.run.v1", `job:${id}:${String(body.attempt)}`, body, addressed);
   }
 
   /** Messages of a queue that nobody has taken, and those in somebody's hands. */

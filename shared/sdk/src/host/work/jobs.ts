@@ -6,7 +6,7 @@ import type { Delivery, Handler } from "../amqp/consumer.js";
 import type { Publisher } from "../amqp/publisher.js";
 import { type Outcome, type Shop, execute, tokenOf, traceOf } from "./execute.js";
 import type { Fields } from "./read.js";
-import { type Asked, json, telling } from "./tell.js";
+import { type Address, type Asked, json, telling } from "./tell.js";
 
 /** Time of an attempt that states none, in milliseconds. */
 const TIMEOUT_MS = 30_000;
@@ -25,11 +25,21 @@ interface JobError {
 
 /** Handles the job queue of the project. */
 export function jobs(shop: Shop, publisher: Publisher): Handler {
-  return telling(publisher, shop.log, (kind, fields, delivery) =>
-    kind === "job.run.v1" && fields.text("workspace") === shop.workspace && fields.text("project") === shop.project
-      ? asked(shop, fields, delivery)
-      : undefined,
+  return telling(
+    publisher,
+    shop.log,
+    (kind, fields, delivery) =>
+      kind === "job.run.v1" && fields.text("workspace") === shop.workspace && fields.text("project") === shop.project
+        ? asked(shop, fields, delivery)
+        : undefined,
+    dispatcher,
   );
+}
+
+/** Jobs that an older fleet has enqueued name no address, and wait in the queue until somebody takes them: their results go where they went. */
+function dispatcher(delivery: Delivery): Address {
+  const lane = delivery.headers["x-lane"] === "backfill" ? "backfill" : "interactive";
+  return { exchange: "x.done", key: `completion-dispatcher.${lane}` };
 }
 
 function asked(shop: Shop, fields: Fields, delivery: Delivery): Asked {

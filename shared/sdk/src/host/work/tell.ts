@@ -32,21 +32,32 @@ export interface Asked {
   readonly deadline: number;
   readonly answerKind: string;
   readonly answerId: string;
-  /** Does it; returns the body of the answer. None when it was not done and the message should go back. */
+  /** Does it; returns the body of the answer. None when it was not done and the message should go back. What it tells meanwhile may be lost. */
   readonly work: (tell: (answer: Answer) => void) => Promise<Buffer | undefined>;
 }
 
-/** A handler of messages of one queue. `ask` reads a message; none parks it. */
+/** Where answers go. */
+export interface Address {
+  readonly exchange: string;
+  readonly key: string;
+}
+
+/**
+ * A handler of messages of one queue. `ask` reads a message; none parks it. `otherwise` is the address for a message that names none; without
+ * one it is parked.
+ */
 export function telling(
   publisher: Publisher,
   log: Log,
   ask: (kind: string, fields: Fields, delivery: Delivery) => Asked | undefined,
+  otherwise: (delivery: Delivery) => Address | undefined = () => undefined,
 ): Handler {
   const once = new Once();
   return async (delivery): Promise<Verdict> => {
     const asked = read(delivery, ask);
-    const key = delivery.replyTo;
-    if (asked === undefined || key === undefined) {
+    const { replyTo } = delivery;
+    const to = replyTo === undefined ? otherwise(delivery) : { exchange: ANSWERS, key: replyTo };
+    if (asked === undefined || to === undefined) {
       log("error", "a message cannot be read and is parked", { kind: delivery.kind });
       return "parked";
     }
@@ -54,12 +65,14 @@ export function telling(
       log("warn", "a message came too late and is dropped", { id: asked.id });
       return "done";
     }
-    const tell = (answer: Answer): void => void publisher.once({ exchange: ANSWERS, key, ...answer });
+    const tell = (answer: Answer): void => {
+      if (replyTo !== undefined) void publisher.once({ ...to, ...answer });
+    };
     point("taken");
     const body = await once.run(asked.id, () => asked.work(tell));
     if (body === undefined) return "again";
     point("executed");
-    const answer = { exchange: ANSWERS, key, kind: asked.answerKind, id: asked.answerId, body };
+    const answer = { ...to, kind: asked.answerKind, id: asked.answerId, body };
     const how = await publisher.surely(answer, Date.now() + TELL_MS);
     point("told");
     if (how === "confirmed") return "done";

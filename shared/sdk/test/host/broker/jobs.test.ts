@@ -133,6 +133,14 @@ test("a host works only while its version is the active one", async (context) =>
   await until("it goes on", () => fleet.of("job.result.v1").length > told);
 });
 
+test("a job of an older fleet, which names no address, is told where results went then", async (context) => {
+  const { fleet } = await working(context, CODE);
+  await fleet.older();
+  fleet.job("plain", "JB1", { maxAttempts: undefined, timeoutMs: undefined, deadline: undefined, runAt: undefined, version: undefined }, false);
+  await until("the result", () => fleet.told.length > 0);
+  assert.deepEqual(fleet.told, [{ kind: "job.result.v1", id: "result:JB1:1", body: { jobId: "JB1", attempt: 1, succeeded: true } }]);
+});
+
 test("a message that cannot be read is put aside and holds nothing up", async (context) => {
   const { fleet } = await working(context, CODE);
   fleet.send("jobs.acme.shop", "job.run.v1", "x", { jobId: 1 });
