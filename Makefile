@@ -7,17 +7,17 @@ export CARGO_TERM_COLOR ?= auto
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: install build run demo test test-faults contract sdk sdk-lint lint bench golden clean-local
+.PHONY: install build run demo test test-faults contract sdk sdk-lint sdk-host lint bench golden clean-local
 install: ## install RabbitMQ and Redis if they are missing (starts nothing)
 	@deploy/local/install
 
 build: ## build the workers and the command line
 	$(CARGO) build --locked --bins
 
-run: install build ## a whole fleet on this machine with the example project; Ctrl-C stops it
+run: install build sdk-host ## a whole fleet on this machine with the example project; Ctrl-C stops it
 	@target/debug/runfleet dev
 
-demo: install build ## the same, but ends when the outcome job has arrived: exit 0, otherwise 1
+demo: install build sdk-host ## the same, but ends when the outcome job has arrived: exit 0, otherwise 1
 	@target/debug/runfleet dev --demo
 
 test: install sdk ## everything but the fault suite, on a private RabbitMQ and Redis
@@ -32,11 +32,15 @@ contract: ## judge the published contract with public validators (needs Node 20 
 	@command -v npm >/dev/null || { echo "contract: npm is missing; install Node.js 20 (Debian: apt-get install nodejs npm)" >&2; exit 1; }
 	@cd shared/contracts/check && npm ci --ignore-scripts --no-audit --no-fund --silent && node check.mjs
 
-sdk: sdk-lint ## check and test the TypeScript SDK (needs Node 20 and npm)
-	@cd shared/sdk && node scripts/test.mjs test/unit
+sdk: sdk-lint ## check, test and build the TypeScript SDK (needs Node 20 and npm)
+	@cd shared/sdk && node scripts/test.mjs test/unit test/host/local && npm run --silent build
+
+# A fleet runs without it; then a stand-in takes the jobs of the example.
+sdk-host:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory shared/sdk/node_modules/.package-lock.json && cd shared/sdk && npm run --silent build; fi
 
 sdk-lint: shared/sdk/node_modules/.package-lock.json
-	@cd shared/sdk && npm run --silent lint
+	@cd shared/sdk && npm run --silent lint && npm run --silent lint:example
 
 # npm writes this file last; it is as old as what is installed.
 shared/sdk/node_modules/.package-lock.json: shared/sdk/package-lock.json
