@@ -115,6 +115,11 @@ export class Fleet {
     this.told.push({ kind: String(message.properties.type), id: String(message.properties.messageId), body });
   }
 
+  /** Takes the queue of requests away from where they are published. */
+  async unbind(): Promise<void> {
+    await this.#channel.unbindQueue("start-intake.interactive", "x.start", "start-intake.interactive");
+  }
+
   /** Listens where results of jobs went before they had an address. */
   async older(): Promise<void> {
     await this.#channel.assertExchange("x.done", "direct", { durable: true });

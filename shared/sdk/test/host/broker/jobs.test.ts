@@ -133,6 +133,21 @@ test("a host works only while its version is the active one", async (context) =>
   await until("it goes on", () => fleet.of("job.result.v1").length > told);
 });
 
+test("a newer version takes over: its host works, and the older one finishes what it has", async (context) => {
+  const { fleet, host, root } = await working(context, CODE);
+  fleet.operations.set("processes.get", () => STATE);
+  fleet.job("slow", "JB1");
+  await until("the job runs", () => fleet.requests("processes.get").length === 1);
+  const newer = Host.start(context, fleet, root, ["--version-name", "2"]);
+  await newer.taking();
+  await until("the older one takes no more", () => host.lines.filter((line) => line.message === "taking no more messages").length === 3);
+  await until("the result of the older one", () => fleet.of("job.result.v1").length === 1);
+  fleet.job("plain", "JB2");
+  await until("the result of the newer one", () => fleet.of("job.result.v1").length === 2);
+  const by = (one: Host): unknown[] => one.lines.filter((line) => line.message === "a handler has ended").map((line) => line["id"]);
+  assert.deepEqual([by(host), by(newer)], [["JB1"], ["JB2"]]);
+});
+
 test("a job of an older fleet, which names no address, is told where results went then", async (context) => {
   const { fleet } = await working(context, CODE);
   await fleet.older();
