@@ -1,11 +1,12 @@
 //! An agent run of three turns with four tool calls, whose runner dies by `kill -9` at every commit, call and publish.
 //!
 //! What must hold: what was recorded is not asked for again, each effect of a tool comes once per call, a call that must not be
-//! repeated and was cut off ends the run, and there is one end with one job.
+//! repeated and was cut off ends the run, each answer is charged once, and there is one end with one job.
 
 use std::os::unix::process::ExitStatusExt;
 
 use anyhow::{Context as _, Result, ensure};
+use runfleet_catalog::{Billing, Price};
 use runfleet_client::AgentStartOptions;
 use runfleet_domain::RunId;
 use runfleet_tests::{BOUND, Fleet, Jobs, Options, Provider, project};
@@ -24,6 +25,15 @@ enum Ends {
     CutOff(usize),
 }
 
+/// What one answer of the provider costs, in millionths of a credit.
+const ANSWER_COST: u64 = 10 * 3 + 5 * 7;
+
+fn billing() -> Billing {
+    let price = Price { input_per_million: 3, output_per_million: 7, cached_per_million: None };
+    let prices = [("served/one".to_owned(), price)].into();
+    Billing { subscription: true, credits: None, prices }
+}
+
 async fn dies(point: &str, ends: Ends) -> Result<()> {
     let provider = Provider::start().await?;
     let options = Options {
@@ -34,8 +44,9 @@ async fn dies(point: &str, ends: Ends) -> Result<()> {
     };
     let mut fleet = Fleet::start(options).await?;
     fleet.apply_documents("clerk", &provider.documents()).await?;
+    fleet.apply_bundle(|bundle| bundle.workspace.billing = Some(billing())).await?;
     let (workspace, name) = project();
-    let jobs = Jobs::take(&fleet.broker, workspace, name, true);
+    let jobs = Jobs::take(&fleet.broker, workspace.clone(), name, true);
     let client = fleet.client()?;
     let options = AgentStartOptions::new("Do it.").on_result("deal_coached", &json!(7))?;
     let started = client.agents().start("clerk", options).await?;
@@ -52,6 +63,15 @@ async fn dies(point: &str, ends: Ends) -> Result<()> {
     let noted = asked.effects.get(&format!("{run_id}:call_1_3")).copied().unwrap_or_default();
     ensure!(asked.effects.len() <= 2, "an effect has a key of its own: {asked:?}");
     let questions: usize = asked.turns.values().sum();
+    // An answer that was lost with its runner is not charged, and none is charged twice.
+    let answers = if matches!(ends, Ends::CutOff(_)) { 2 } else { 3 };
+    let cost = fleet.store.load_run(run_id).await?.context("no run")?.cost;
+    let used = fleet.store.credits_used(&workspace, &"clerk".parse()?).await?;
+    let expected = answers * ANSWER_COST;
+    ensure!(
+        (cost, used.workspace, used.agent) == (expected, expected, expected),
+        "{cost} {used:?}"
+    );
     if let Ends::CutOff(effects) = ends {
         ensure!(run["error"]["code"] == "SERVER_RESTARTED", "{run}");
         ensure!((charged, noted, questions) == (effects, 1, 2), "{asked:?}");

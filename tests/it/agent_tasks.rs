@@ -1,6 +1,7 @@
 //! Tasks of Processes that agents carry out, through real workers, with a model that plays a script.
 
 use anyhow::{Context as _, Result};
+use runfleet_client::Message;
 use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_flow::Doing;
 use runfleet_store::RunRecord;
@@ -11,34 +12,34 @@ use serde_json::{Value, json};
 
 use crate::processes::{jobs, outcome, record, standing, started};
 
+/// Waits for a message.
+const WAITS: &str = r#"<intermediateCatchEvent id="w"><messageEventDefinition messageRef="m"/></intermediateCatchEvent>"#;
+
 const ENDS: &str = r#"<startEvent id="s"/><endEvent id="e"/>"#;
 
-/// A Process that asks an agent and answers with what it said. `caught` leads to another answer.
-fn asks(id: &str, event: &str, roots: &str) -> String {
+/// A Process that asks an agent and answers with what it said, unless `event` happens before that. The flows from there to `c`,
+/// which gives another answer, are given.
+fn asks(id: &str, event: &str, flows: &str, roots: &str) -> String {
     let elements = format!(
         r#"{ENDS}<serviceTask id="t"><extensionElements><zeebe:taskDefinition type="runfleet:agent"/>
         <zeebe:taskHeaders><zeebe:header key="resultVariable" value="said"/>
         <zeebe:header key="resultSchema" value="{{&quot;type&quot;: &quot;object&quot;, &quot;properties&quot;:
-        {{&quot;score&quot;: {{&quot;type&quot;: &quot;integer&quot;}}}}, &quot;required&quot;: [&quot;score&quot;]}}"/></zeebe:taskHeaders>
+        {{&quot;score&quot;: {{&quot;type&quot;: &quot;integer&quot;}}}}, &quot;additionalProperties&quot;: false, &quot;required&quot;: [&quot;score&quot;]}}"/></zeebe:taskHeaders>
         <zeebe:ioMapping><zeebe:input source="=ask" target="instruction"/><zeebe:input source="=agent" target="agentId"/>
         </zeebe:ioMapping></extensionElements></serviceTask>{}
-        <boundaryEvent id="b" attachedToRef="t">{event}</boundaryEvent>{}"#,
+        <boundaryEvent id="b" attachedToRef="t">{event}</boundaryEvent>{}{}"#,
         script("n", "said.result.score"),
         script("c", r#""otherwise""#),
+        if flows.contains('w') { WAITS } else { "" },
     );
-    bpmn(
-        id,
-        &variables(&["ask", "agent"]),
-        &elements,
-        "s -> t, t -> n, n -> e, b -> c, c -> e",
-        roots,
-    )
+    let flows = format!("s -> t, t -> n, n -> e, {flows}, c -> e");
+    bpmn(id, &variables(&["ask", "agent"]), &elements, &flows, roots)
 }
 
 /// The same, where the agent's failure of this code is caught.
 fn catches(id: &str, code: &str) -> String {
     let root = format!(r#"<error id="x" errorCode="{code}"/>"#);
-    asks(id, r#"<errorEventDefinition errorRef="x"/>"#, &root)
+    asks(id, r#"<errorEventDefinition errorRef="x"/>"#, "b -> c", &root)
 }
 
 async fn fleet(fail_at: Option<(&'static str, String)>) -> Result<Fleet> {
@@ -101,11 +102,17 @@ async fn an_agent_that_cannot_be_started_is_an_incident_with_the_reason() -> Res
     fleet.remove().await
 }
 
+/// CG-092
 #[tokio::test]
-async fn a_run_of_an_agent_that_its_process_wants_no_more_is_cancelled() -> Result<()> {
+async fn a_run_of_an_agent_that_its_process_wants_no_more_ends() -> Result<()> {
     let fleet = fleet(None).await?;
     let timer = "<timerEventDefinition><timeDuration>PT2S</timeDuration></timerEventDefinition>";
-    fleet.apply_process("patience", &asks("patience", timer, "")).await?;
+    fleet
+        .apply_process(
+            "patience",
+            &asks("patience", timer, "b -> w, w -> c", r#"<message id="m" name="go"/>"#),
+        )
+        .await?;
     let (jobs, client) = (jobs(&fleet), fleet.client()?);
     let run = started(&client, "patience", &json!({"ask": "hang", "agent": "worker"})).await?;
     let process = record(&fleet, run).await?;
@@ -113,12 +120,17 @@ async fn a_run_of_an_agent_that_its_process_wants_no_more_is_cancelled() -> Resu
     assert_eq!((agent.id.kind(), agent.parent.context("no parent")?.run_id), (RunKind::Agent, run));
     assert_eq!((agent.hops, agent.depth), (process.hops - 1, process.depth + 1));
     assert_eq!((&agent.identity, &agent.user), (&process.identity, &process.user));
-    assert_eq!(outcome(&jobs, run).await?, completed(&json!("otherwise")));
     wait_until("the run of the agent has ended", BOUND, || async {
         let state = record(&fleet, agent.id).await?.state;
-        Ok((state == RunState::Canceled).then_some(()))
+        Ok((state == RunState::TimedOut).then_some(()))
     })
     .await?;
+    let state = client.agents().get(&agent.id.to_string()).await?;
+    let error = state.error.context("no error")?;
+    assert_eq!((state.status.as_str(), error.code.as_str()), ("TIMEOUT", "CALLER_TIMEOUT"));
+    assert_eq!(error.message, "The caller no longer waits for the run.");
+    client.processes().message(Message::new("go")).await?;
+    assert_eq!(outcome(&jobs, run).await?, completed(&json!("otherwise")));
     fleet.remove().await
 }
 

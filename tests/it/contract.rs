@@ -98,3 +98,21 @@ fn the_page_lists_every_error_code_and_no_other() {
         assert!(page.contains(&format!("`{}`", code.as_str())), "{}", code.as_str());
     }
 }
+
+#[test]
+fn the_tests_that_the_codes_of_agent_runs_name_are_there() {
+    let page = read(PAGE);
+    let (_, rest) = page.split_once("### How an agent run fails").unwrap();
+    let rows = rest.lines().skip(1).take_while(|line| !line.starts_with("### "));
+    let sources: Vec<String> = source_files().iter().map(|path| read(path)).collect();
+    let mut seen = 0;
+    for row in rows.filter(|row| row.starts_with("| `")) {
+        let shown = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        for test in shown.split('`').skip(1).step_by(2) {
+            let written = format!("fn {test}(");
+            assert!(sources.iter().any(|source| source.contains(&written)), "{test}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}

@@ -10,6 +10,7 @@ mod agent_tools;
 mod agents;
 mod chat;
 mod contract;
+mod credits;
 mod examples;
 mod facts;
 mod jobs;

@@ -92,9 +92,9 @@ impl Snapshot {
                     ToolKind::Builtin(_) | ToolKind::Http(_) | ToolKind::Project { .. } => true,
                 };
         }
-        let Some((server, tool)) = tool.split_once("__") else { return false };
-        server.parse::<Name>().is_ok_and(|server| {
-            agent.spec.mcp_servers.contains(&server) && self.offers(&server, tool)
+        agent.spec.mcp_servers.iter().any(|server| {
+            let found = tool.strip_prefix(server.as_str()).and_then(|rest| rest.strip_prefix("__"));
+            found.is_some_and(|tool| self.offers(server, tool))
         })
     }
 

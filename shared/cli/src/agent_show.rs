@@ -3,6 +3,7 @@
 use runfleet_agent::{CallDoing, Doing, State};
 use runfleet_contracts::agent_run::{AgentOutput, AgentUsage};
 use runfleet_domain::RunKind;
+use runfleet_domain::admission::CreditsUsed;
 use runfleet_store::RunRecord;
 
 /// Lines about an agent run; none about any other.
@@ -38,6 +39,13 @@ pub(crate) fn facts(record: &RunRecord) -> Vec<(&'static str, String)> {
     facts.push(("turns", format!("{}, and {} tool calls", view.turns, view.tool_calls)));
     facts.push(("usage", used(&usage)));
     facts
+}
+
+/// What the answers of its models have cost, if anything.
+pub(crate) fn cost(record: &RunRecord) -> Option<(&'static str, String)> {
+    let (whole, rest) =
+        (record.cost / CreditsUsed::PER_CREDIT, record.cost % CreditsUsed::PER_CREDIT);
+    (record.cost > 0).then(|| ("cost", format!("{whole}.{rest:06} credits")))
 }
 
 fn doing(doing: &Doing) -> String {

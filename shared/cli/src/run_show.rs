@@ -75,6 +75,7 @@ fn facts(explained: &RunExplained) -> Vec<(&'static str, String)> {
     facts.push(("outcome", outcome(record)));
     position(record, &mut facts);
     facts.extend(agent_show::facts(record));
+    facts.extend(agent_show::cost(record));
     if let Some(parent) = record.parent {
         facts.push(("called by", format!("{} as {}", parent.run_id, parent.instance)));
     }

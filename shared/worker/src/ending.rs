@@ -5,7 +5,7 @@
 //! given up here because it is too much for one go is done when the alarm of the run rings.
 
 use runfleet_broker::{Classify, Failure, Publisher};
-use runfleet_domain::{RunId, RunState};
+use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_store::{End, Finished, RunRecord, Store, Woken};
 
 use crate::effects;
@@ -21,6 +21,14 @@ const CALLED_OFF: End<'static> = End {
     state: RunState::Canceled,
     output: None,
     error: Some(("CALLED_OFF", "The run that called this one has ended or wants it no more.")),
+    history: &[],
+};
+
+/// How a run of an agent ends that is wanted no more while the one that has called it goes on.
+const GIVEN_UP: End<'static> = End {
+    state: RunState::TimedOut,
+    output: None,
+    error: Some(("CALLER_TIMEOUT", "The caller no longer waits for the run.")),
     history: &[],
 };
 
@@ -61,7 +69,11 @@ pub async fn follow_again(
 
 /// Ends a run that another one has called and wants no more, and every run below it.
 pub async fn call_off(store: &Store, publisher: &Publisher, child: RunId) -> Result<(), Failure> {
-    if end_one(store, publisher, child).await? {
+    let end = match child.kind() {
+        RunKind::Process => &CALLED_OFF,
+        RunKind::Agent => &GIVEN_UP,
+    };
+    if end_one(store, publisher, child, end).await? {
         end_below(store, publisher, vec![child]).await?;
     }
     Ok(())
@@ -82,8 +94,13 @@ async fn outcome(publisher: &Publisher, record: &RunRecord) -> Result<(), Failur
 }
 
 /// Ends one called run; says whether it may have open children of its own.
-async fn end_one(store: &Store, publisher: &Publisher, child: RunId) -> Result<bool, Failure> {
-    match store.end_run(child, &CALLED_OFF).await.transient("ending a called run")? {
+async fn end_one(
+    store: &Store,
+    publisher: &Publisher,
+    child: RunId,
+    end: &End<'_>,
+) -> Result<bool, Failure> {
+    match store.end_run(child, end).await.transient("ending a called run")? {
         Finished::Finished { children, parent_to_wake, .. } => {
             if let Some(parent) = parent_to_wake {
                 wake(publisher, &parent).await?;
@@ -114,7 +131,7 @@ async fn end_below(
                 return Ok(());
             }
             left -= 1;
-            if end_one(store, publisher, child.run_id).await? {
+            if end_one(store, publisher, child.run_id, &CALLED_OFF).await? {
                 open.push(child.run_id);
             }
         }

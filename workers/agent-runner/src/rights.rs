@@ -77,8 +77,8 @@ pub(crate) fn may_call(
 ) -> bool {
     let blueprint = definition.blueprint();
     let from_document = blueprint.tools.keys().any(|name| name.as_str() == tool)
-        || tool.split_once("__").is_some_and(|(server, _)| {
-            blueprint.mcp_servers.keys().any(|name| name.as_str() == server)
+        || blueprint.mcp_servers.keys().any(|server| {
+            tool.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with("__"))
         });
     let by = Acting { project: &record.project, user: record.user.as_ref() };
     !from_document || snapshot.is_some_and(|snapshot| snapshot.may_call(by, &record.target, tool))

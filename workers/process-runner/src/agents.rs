@@ -13,7 +13,7 @@ use runfleet_domain::admission::RunAs;
 use runfleet_domain::{Name, RunId, RunKind, RunState};
 use runfleet_flow::limits::AGENT_GRACE_MS;
 use runfleet_flow::{Ask, Event};
-use runfleet_store::{ChildStarted, RunRecord, StartChild, attempt_of};
+use runfleet_store::{ChildStarted, StartChild, attempt_of};
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 
@@ -26,6 +26,14 @@ const GIVEN: [&str; 5] = ["agentId", "instruction", "variables", "records", "res
 /// Codes of a failed run after which another attempt makes sense.
 const PASSING: [&str; 5] =
     ["LLM_HTTP_ERROR", "LLM_NETWORK", "SERVER_RESTARTED", "INTERNAL_ERROR", "TIMEOUT"];
+
+/// Who asks.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    by: Acting<'a>,
+    hops: u32,
+    depth: u32,
+}
 
 /// The run that an attempt wants.
 #[derive(Debug)]
@@ -45,7 +53,9 @@ impl Performer<'_> {
         let deadline_ms = ask.expires_ms.saturating_sub(AGENT_GRACE_MS);
         let deadline_ms = record.deadline_ms.map_or(deadline_ms, |own| own.min(deadline_ms));
         let seconds = deadline_ms.saturating_sub(self.now_ms) / 1_000;
-        let wanted = wanted.and_then(|snapshot| wanted_by(snapshot, record, ask, seconds));
+        let by = Acting { project: &record.project, user: record.user.as_ref() };
+        let asking = Asking { by, hops: record.hops, depth: record.depth };
+        let wanted = wanted.and_then(|snapshot| wanted_by(snapshot, asking, ask, seconds));
         let wanted = match wanted {
             Ok(wanted) => wanted,
             Err(code) => return self.refuse_agent(ask, code).await,
@@ -95,7 +105,7 @@ impl Performer<'_> {
 /// What an attempt wants, or the code with which it has failed.
 fn wanted_by(
     snapshot: &Snapshot,
-    record: &RunRecord,
+    asking: Asking<'_>,
     ask: &Ask,
     seconds: u64,
 ) -> Result<Wanted, &'static str> {
@@ -111,20 +121,19 @@ fn wanted_by(
     }
     let payload = to_raw_value(&payload).map_err(|_| "INPUT_INVALID")?;
     let start = AgentStart::parse(&payload).map_err(|_| "INPUT_INVALID")?;
-    if record.hops == 0 {
+    if asking.hops == 0 {
         return Err("MAX_HOP_EXCEEDED");
     }
     let agent = snapshot.agent(&start.agent).filter(|agent| agent.is_active());
     let agent = agent.ok_or("AGENT_NOT_FOUND")?;
-    let project = snapshot.project(&record.project).ok_or("AGENT_ACCESS_DENIED")?;
-    if record.depth >= project.limits.agent_depth {
+    let project = snapshot.project(asking.by.project).ok_or("AGENT_ACCESS_DENIED")?;
+    if asking.depth >= project.limits.agent_depth {
         return Err("AGENT_DEPTH_EXCEEDED");
     }
-    let by = Acting { project: &record.project, user: record.user.as_ref() };
-    if !snapshot.may_start_agent(by, &start.agent) {
+    if !snapshot.may_start_agent(asking.by, &start.agent) {
         return Err("AGENT_ACCESS_DENIED");
     }
-    let run_as = if record.user.is_some() { RunAs::Caller } else { RunAs::Agent };
+    let run_as = if asking.by.user.is_some() { RunAs::Caller } else { RunAs::Agent };
     let timeout_seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
     let input = AgentInput { run_as, timeout_seconds, ..start.input };
     Ok(Wanted { version: agent.version, agent: start.agent, input })
@@ -158,4 +167,137 @@ pub(crate) fn ended(
     let result = result.and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
     let answer = json!({"text": text, "result": result, "usage": usage});
     Some(Event::TaskDone { task, attempt, answer })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    fn snapshot(mode: &str) -> Snapshot {
+        let person =
+            |active: bool| json!({"account": true, "active": active, "mayStartProcesses": "all"});
+        let policy = json!({"agents": {"agents": {"mode": mode, "ids": ["coach"]}, "allowSystem": true,
+            "maxRunsPerDay": 1, "allowAutoApprove": false}});
+        let limits = json!({"processStartsPerDay": 1, "processStartsPerExecution": 1, "jobsWaiting": 1,
+            "agentDepth": 2});
+        let snapshot = json!({"format": 1, "revision": 1, "workspace": {"id": "acme"},
+            "people": {"ada": person(true), "ben": person(false)},
+            "projects": {"shop": {"version": "1", "jobs": {}, "policy": policy, "limits": limits}},
+            "processes": {},
+            "agents": {"coach": {"state": "active", "version": 3, "model": "m"},
+                "off": {"state": "inactive", "version": 1, "model": "m"}}});
+        Snapshot::from_json(snapshot.to_string().as_bytes()).unwrap()
+    }
+
+    fn ask(headers: &[(&str, &str)], variables: &Value) -> Ask {
+        Ask {
+            task: 7,
+            attempt: 1,
+            element: "t".to_owned(),
+            work: "runfleet:agent".to_owned(),
+            headers: headers
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+            variables: variables.as_object().cloned().unwrap_or_default(),
+            expires_ms: 1,
+        }
+    }
+
+    fn wants(ask: &Ask, user: Option<&str>, hops: u32, depth: u32) -> Result<Wanted, &'static str> {
+        let (project, user) = (name("shop"), user.map(name));
+        let by = Acting { project: &project, user: user.as_ref() };
+        wanted_by(&snapshot("ONLY"), Asking { by, hops, depth }, ask, 90)
+    }
+
+    #[test]
+    fn headers_and_variables_of_a_task_are_the_options_of_its_agent() {
+        let headers = [("agentId", "coach"), ("resultSchema", r#"{"type": "object"}"#)];
+        let variables = json!({"agentId": "other", "instruction": "Look.", "variables": {"deal": 7},
+            "records": [{"objectSlug": "deal", "recordId": "7"}], "unrelated": 1});
+        let wanted = wants(&ask(&headers, &variables), Some("ada"), 1, 1).unwrap();
+        assert_eq!((wanted.agent.as_str(), wanted.version), ("coach", 3));
+        let input = serde_json::to_value(&wanted.input).unwrap();
+        assert_eq!(
+            (&input["instruction"], &input["variables"]),
+            (&json!("Look."), &json!({"deal": 7}))
+        );
+        assert_eq!(input["records"][0]["recordId"], "7");
+        assert_eq!(input["resultSchema"], json!({"type": "object"}));
+        assert_eq!((&input["runAs"], &input["timeoutSeconds"]), (&json!("caller"), &json!(90)));
+        let system = wants(&ask(&headers, &variables), None, 1, 1).unwrap();
+        assert_eq!(serde_json::to_value(&system.input).unwrap()["runAs"], "agent");
+    }
+
+    #[test]
+    fn what_stands_against_a_run_of_an_agent_has_a_fixed_word() {
+        let of = |agent: &str, instruction: &str| {
+            ask(&[("agentId", agent)], &json!({"instruction": instruction}))
+        };
+        let code = |ask: &Ask, user, hops, depth| wants(ask, user, hops, depth).unwrap_err();
+        assert_eq!(code(&of("coach", " "), None, 1, 0), "INPUT_INVALID");
+        assert_eq!(code(&of("a b", "Look."), None, 1, 0), "INPUT_INVALID");
+        assert_eq!(code(&of("coach", "Look."), None, 0, 0), "MAX_HOP_EXCEEDED");
+        assert_eq!(code(&of("nobody", "Look."), None, 1, 0), "AGENT_NOT_FOUND");
+        assert_eq!(code(&of("off", "Look."), None, 1, 0), "AGENT_NOT_FOUND");
+        assert_eq!(code(&of("coach", "Look."), None, 1, 2), "AGENT_DEPTH_EXCEEDED");
+        assert_eq!(code(&of("coach", "Look."), Some("ben"), 1, 0), "AGENT_ACCESS_DENIED");
+        let project = name("shop");
+        let asking = Asking { by: Acting { project: &project, user: None }, hops: 1, depth: 0 };
+        let denied = wanted_by(&snapshot("ALL_EXCEPT"), asking, &of("coach", "Look."), 90);
+        assert_eq!(denied.unwrap_err(), "AGENT_ACCESS_DENIED");
+    }
+
+    #[test]
+    fn the_end_of_a_run_is_the_answer_to_the_attempt_that_has_started_it() {
+        let process: RunId = "PI1501JDX3Z8GF0000000000000000".parse().unwrap();
+        let (workspace, target) = (name("acme"), name("coach"));
+        let run = |attempt| {
+            StartChild {
+                parent: process,
+                instance: 7,
+                attempt,
+                fence: None,
+                detached: false,
+                kind: RunKind::Agent,
+                workspace: &workspace,
+                project: &target,
+                lane: runfleet_domain::Lane::Interactive,
+                identity: "",
+                target: &target,
+                target_version: 1,
+                execution: &target,
+                user: None,
+                hops: 0,
+                depth: 0,
+                chain: 0,
+                instance_name: None,
+                input: None,
+                deadline_ms: None,
+                traceparent: None,
+            }
+            .run_id()
+        };
+        let output = json!({"text": "Hello.", "result": {"n": 1}}).as_object().cloned();
+        let told = ended(process, 7, run(2), "COMPLETED", output.clone(), None);
+        let answer = json!({"text": "Hello.", "result": {"n": 1}, "usage": null});
+        assert_eq!(told, Some(Event::TaskDone { task: 7, attempt: 2, answer }));
+        assert_eq!(ended(process, 8, run(2), "COMPLETED", output, None), None);
+        for (state, code, expected, again) in [
+            ("FAILED", Some("MAX_TURNS"), "MAX_TURNS", false),
+            ("FAILED", Some("LLM_NETWORK"), "LLM_NETWORK", true),
+            ("CANCELED", None, "CANCELED", false),
+            ("COMPLETED", None, "TASK_ANSWER_TOO_LARGE", false),
+        ] {
+            let told = ended(process, 7, run(1), state, None, code.map(str::to_owned));
+            let Some(Event::TaskFailed { attempt: 1, code, retry, .. }) = told else {
+                panic!("{told:?}")
+            };
+            assert_eq!((code.as_str(), retry), (expected, again));
+        }
+    }
 }

@@ -137,3 +137,14 @@ fn nothing_changes_a_run_that_has_ended() {
     run.step(vec![event, Event::Stop { code: ErrorCode::InternalError }]).at(10_000_000);
     assert_eq!((run.state, run.ignored), (before, 2));
 }
+
+/// CG-092
+#[test]
+fn the_page_of_the_contract_says_of_each_code_when_a_run_ends_with_it_or_that_it_is_reserved() {
+    let page = include_str!("../../../../CONTRACT.md");
+    for code in ErrorCode::ALL {
+        let start = format!("| `{}` | ", code.as_str());
+        let row = page.lines().find(|line| line.starts_with(&start)).unwrap();
+        assert_eq!(row.contains("| reserved: "), code.reserved().is_some(), "{row}");
+    }
+}

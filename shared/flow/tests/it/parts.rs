@@ -150,6 +150,30 @@ fn work_for_somebody_else_must_be_said_completely() {
             "<zeebe:taskDefinition type=\"http\"/><rf:task timeoutSeconds=\"301\"/>",
             "timeoutSeconds is 1 to 300 here",
         ),
+        (
+            "<zeebe:taskDefinition type=\"runfleet:robot\"/>",
+            "the type of the task `runfleet:robot` is reserved; there is only `runfleet:agent`",
+        ),
+        (
+            "<zeebe:taskDefinition type=\"runfleet:agent\"/>",
+            "the task for an agent has no `agentId` (a header or an input)",
+        ),
+        (
+            "<zeebe:taskDefinition type=\"runfleet:agent\"/><zeebe:ioMapping><zeebe:input source=\"=1\" target=\"agentId\"/></zeebe:ioMapping>",
+            "the task for an agent has no `instruction` (a header or an input)",
+        ),
+        (
+            "<zeebe:taskDefinition type=\"runfleet:agent\"/><zeebe:taskHeaders><zeebe:header key=\"mood\" value=\"good\"/></zeebe:taskHeaders>",
+            "the header `mood` is not known in a task for an agent",
+        ),
+        (
+            "<zeebe:taskDefinition type=\"runfleet:agent\"/><zeebe:taskHeaders><zeebe:header key=\"resultSchema\" value=\"[]\"/></zeebe:taskHeaders>",
+            "the header `resultSchema` is no JSON object",
+        ),
+        (
+            "<zeebe:taskDefinition type=\"runfleet:agent\"/><rf:task timeoutSeconds=\"1801\"/>",
+            "timeoutSeconds is 1 to 1800 here",
+        ),
         ("<zeebe:taskDefinition type=\"a\"/><rf:task/><rf:task/>", "`rf:task` is given twice"),
         (
             "<zeebe:taskDefinition type=\"a\"/><rf:task other=\"1\"/>",

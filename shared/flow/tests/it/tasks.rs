@@ -442,3 +442,66 @@ fn an_event_whose_message_somebody_else_sends_is_asked_for_tried_again_and_then_
         run.ends("Tell Last");
     });
 }
+
+const AGENT: &str = "A: task runfleet:agent | header agentId = coach | header instruction = Look.";
+
+#[test]
+fn an_agent_is_asked_once_and_its_answer_is_taken_where_somebody_names_it() {
+    for (parts, found) in [
+        ("", json!({"text": null, "r": null})),
+        (" | out r = text", json!({"text": null, "r": "Hello."})),
+        (" | result r", json!({"text": null, "r": {"text": "Hello.", "result": null}})),
+    ] {
+        cut(|| {
+            let mut run = play(&format!("output text r\n {AGENT}{parts}\n start -> A -> end"));
+            run.done_with("A", json!({"text": "Hello.", "result": null}));
+            assert_eq!(run.output(), found, "{parts}");
+        });
+    }
+    cut(|| {
+        let mut run = play(&format!("{AGENT}\n start -> A -> end"));
+        run.failed("A", "LLM_NETWORK", true, None);
+        assert_eq!((run.state.incidents(), asks(&run).len()), (1, 1));
+    });
+    let mut run = play(&format!("{AGENT} | retries 2 | pauses 0\n start -> A -> end"));
+    run.failed("A", "LLM_NETWORK", true, None);
+    run.pass(1);
+    assert_eq!(asks(&run).len(), 2);
+}
+
+#[test]
+fn a_failed_agent_is_caught_by_its_code_and_one_that_is_left_is_called_off() {
+    let model = format!(
+        "{AGENT}\n x: on A error MAX_TURNS\n t: on A timer PT1M\n start -> A -> end\n x -> X -> end\n t -> T -> end"
+    );
+    cut(|| {
+        let mut run = play(&model);
+        run.failed("A", "MAX_TURNS", false, None);
+        run.ends("-A X");
+        assert!(!run.effects.iter().any(|effect| matches!(effect, Effect::CancelCall { .. })));
+    });
+    cut(|| {
+        let mut run = play(&model);
+        let task = run.one("A").0;
+        run.failed("A", "TIMEOUT", false, None);
+        assert_eq!(run.state.incidents(), 1, "nobody catches this one");
+        assert!(run.state.wants_child_of(task) && !run.state.calls());
+    });
+    cut(|| {
+        let mut run = play(&model);
+        let task = run.one("A").0;
+        assert!(run.state.calls());
+        run.pass(60);
+        run.ends("-A T");
+        assert!(run.effects.contains(&Effect::CancelCall { task }));
+    });
+}
+
+#[test]
+fn an_agent_has_a_while_to_tell_its_own_end_before_it_is_given_up() {
+    let mut run = play(&format!("{AGENT} | timeout 60\n start -> A -> end"));
+    run.pass(69);
+    assert_eq!(run.state.incidents(), 0);
+    run.pass(1);
+    assert_eq!(run.state.incidents(), 1);
+}
