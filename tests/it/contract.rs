@@ -104,7 +104,7 @@ fn the_tests_that_the_codes_of_agent_runs_name_are_there() {
     let page = read(PAGE);
     let (_, rest) = page.split_once("### How an agent run fails").unwrap();
     let rows = rest.lines().skip(1).take_while(|line| !line.starts_with("### "));
-    let sources: Vec<String> = source_files().iter().map(|path| read(path)).collect();
+    let sources: Vec<String> = source_files().iter().map(read).collect();
     let mut seen = 0;
     for row in rows.filter(|row| row.starts_with("| `")) {
         let shown = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();

@@ -109,10 +109,10 @@ const CHANGES: [Change; 7] = [
         bundle.workspace.billing = Some(Billing { subscription: false, ..billing(None) });
     }),
     ("AI_SEAT_REQUIRED", "The user of the run has no AI Agent seat.", |bundle| {
-        bundle.people.get_mut(&name("ada")).unwrap().ai_seat = false
+        bundle.people.get_mut(&name("ada")).unwrap().ai_seat = false;
     }),
     ("INSUFFICIENT_CREDITS", "The workspace has no AI credits left.", |bundle| {
-        bundle.workspace.billing = Some(billing(Some(0)))
+        bundle.workspace.billing = Some(billing(Some(0)));
     }),
     ("AGENT_CREDIT_LIMIT_EXCEEDED", "The credit limit of the agent is reached.", |bundle| {
         bundle.workspace.billing = Some(billing(None));

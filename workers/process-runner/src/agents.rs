@@ -173,6 +173,9 @@ pub(crate) fn ended(
 mod tests {
     use super::*;
 
+    const SCHEMA: &str = r#"{"type": "object", "properties": {"n": {"type": "integer"}},
+        "required": ["n"], "additionalProperties": false}"#;
+
     fn name(text: &str) -> Name {
         text.parse().unwrap()
     }
@@ -216,7 +219,7 @@ mod tests {
 
     #[test]
     fn headers_and_variables_of_a_task_are_the_options_of_its_agent() {
-        let headers = [("agentId", "coach"), ("resultSchema", r#"{"type": "object"}"#)];
+        let headers = [("agentId", "coach"), ("resultSchema", SCHEMA)];
         let variables = json!({"agentId": "other", "instruction": "Look.", "variables": {"deal": 7},
             "records": [{"objectSlug": "deal", "recordId": "7"}], "unrelated": 1});
         let wanted = wants(&ask(&headers, &variables), Some("ada"), 1, 1).unwrap();
@@ -227,7 +230,7 @@ mod tests {
             (&json!("Look."), &json!({"deal": 7}))
         );
         assert_eq!(input["records"][0]["recordId"], "7");
-        assert_eq!(input["resultSchema"], json!({"type": "object"}));
+        assert_eq!(input["resultSchema"], serde_json::from_str::<Value>(SCHEMA).unwrap());
         assert_eq!((&input["runAs"], &input["timeoutSeconds"]), (&json!("caller"), &json!(90)));
         let system = wants(&ask(&headers, &variables), None, 1, 1).unwrap();
         assert_eq!(serde_json::to_value(&system.input).unwrap()["runAs"], "agent");

@@ -233,7 +233,12 @@ impl Run<'_> {
         code: &str,
         variables: Map<String, Json>,
     ) -> Result<(), Failure> {
-        let element = self.instance(id)?.element.clone();
+        let instance = self.instance(id)?;
+        let element = instance.element.clone();
+        // What it waited for has come: nothing is left to be called off.
+        if let Stage::Asked(asked) = &mut instance.stage {
+            asked.now = AskedNow::Pause;
+        }
         self.throw_error(id, code, variables, &element)
     }
 

@@ -152,7 +152,7 @@ fn work_for_somebody_else_must_be_said_completely() {
         ),
         (
             "<zeebe:taskDefinition type=\"runfleet:robot\"/>",
-            "the type of the task `runfleet:robot` is reserved; there is only `runfleet:agent`",
+            "the type of the task is reserved; there is only `runfleet:agent`",
         ),
         (
             "<zeebe:taskDefinition type=\"runfleet:agent\"/>",
