@@ -12,6 +12,9 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// The secret that the services want to see.
+const BEARER: &str = "Bearer pages-s3cret";
+
 /// What is in one page.
 struct Page {
     /// All documents, as one file.
@@ -126,15 +129,51 @@ fn setting(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
+/// A folder with one secret of the workspace.
+fn secrets(name: &str) -> Result<TempDir> {
+    let dir = tempfile::tempdir()?;
+    std::fs::create_dir(dir.path().join("demo"))?;
+    std::fs::write(dir.path().join("demo").join(name), format!("{BEARER}\n"))?;
+    Ok(dir)
+}
+
+/// Applies the documents of a page, whose hosts are all `web`.
+async fn apply(fleet: &Fleet, page: &Page, hosts: &[&str], web: &Web) -> Result<()> {
+    let mut documents = page.documents.clone();
+    for host in hosts {
+        ensure!(documents.contains(host), "the page does not say {host}");
+        documents = documents.replace(host, &web.url(""));
+    }
+    fleet.apply_documents("page", &documents).await
+}
+
+fn records(request: &WebRequest, _: usize) -> WebAnswer {
+    let ids = request.body["recordIds"].as_array().cloned().unwrap_or_default();
+    let kind = &request.body["objectSlug"];
+    let record = |id| json!({"objectSlug": kind, "recordId": id, "fields": {"amount": 18_500}});
+    WebAnswer::new(200, json!({"records": ids.into_iter().map(record).collect::<Vec<_>>()}))
+}
+
 #[tokio::test]
 async fn the_page_about_agents_is_applied_and_run_as_it_stands() -> Result<()> {
     let page = Page::read("AGENTS.md")?;
-    let scripts = page.scripts()?;
-    let folder = scripts.path().display().to_string();
-    let settings = vec![setting("RUNFLEET_MODEL_SCRIPTS_DIR", &folder)];
+    let (scripts, web) = (page.scripts()?, Web::start(records).await?);
+    let secrets = secrets("RECORDS_TOKEN")?;
+    let settings = vec![
+        web.allowed(),
+        setting("RUNFLEET_MODEL_SCRIPTS_DIR", &scripts.path().display().to_string()),
+        setting("RUNFLEET_HTTP_SECRETS_DIR", &secrets.path().display().to_string()),
+    ];
     let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
-    fleet.apply_documents("page", &page.documents).await?;
+    apply(&fleet, &page, &["https://records.example.com"], &web).await?;
     page.run(&fleet).await?;
+    let asked = web.requests("/query");
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].authorization, BEARER);
+    let question = json!({"workspace": "demo", "project": "shop", "personnelId": null, "objectSlug": "deal",
+        "recordIds": ["7"], "search": null, "limit": 1, "withActivities": true});
+    assert_eq!(asked[0].body, question);
+    assert!(!fleet.logs().contains("s3cret"));
     fleet.remove().await
 }
 
@@ -162,9 +201,7 @@ fn services(request: &WebRequest, _: usize) -> WebAnswer {
 async fn the_page_about_tools_is_applied_and_a_tool_of_each_kind_does_its_work() -> Result<()> {
     let page = Page::read("TOOLS.md")?;
     let (scripts, web) = (page.scripts()?, Web::start(services).await?);
-    let secrets = tempfile::tempdir()?;
-    std::fs::create_dir(secrets.path().join("demo"))?;
-    std::fs::write(secrets.path().join("demo/ORDERS_TOKEN"), "Bearer orders-s3cret\n")?;
+    let secrets = secrets("ORDERS_TOKEN")?;
     let notes = example().join("mcp/notes.py").display().to_string();
     let programs = json!({"notes": {"command": "python3", "args": [notes]}}).to_string();
     let settings = vec![
@@ -175,12 +212,8 @@ async fn the_page_about_tools_is_applied_and_a_tool_of_each_kind_does_its_work()
         setting("RUNFLEET_SEARCH_URL", &web.url("/search?q={{query}}&n={{limit}}")),
     ];
     let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
-    let mut documents = page.documents.clone();
-    for host in ["https://orders.example.com", "https://prices.example.com"] {
-        ensure!(documents.contains(host), "the page does not say {host}");
-        documents = documents.replace(host, &web.url(""));
-    }
-    fleet.apply_documents("page", &documents).await?;
+    let hosts = ["https://orders.example.com", "https://prices.example.com"];
+    apply(&fleet, &page, &hosts, &web).await?;
     let (workspace, name) = project();
     let host = TestHost::start(&fleet.broker, workspace, name, |_| {
         let done = json!({"place": "shelf 4"});
@@ -189,7 +222,7 @@ async fn the_page_about_tools_is_applied_and_a_tool_of_each_kind_does_its_work()
     page.run(&fleet).await?;
     let orders = web.requests("/orders/17");
     assert_eq!(orders.len(), 1);
-    assert_eq!(orders[0].authorization, "Bearer orders-s3cret");
+    assert_eq!(orders[0].authorization, BEARER);
     assert_eq!(web.requests("/search").len(), 2, "each query is asked by itself");
     let calls = web.requests("/mcp");
     let calls = calls.iter().filter(|request| request.body["method"] == "tools/call").count();

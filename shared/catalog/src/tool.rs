@@ -242,12 +242,8 @@ impl McpServer {
 pub enum McpTransport {
     /// A program that is started and spoken to over its standard input and output.
     Stdio {
-        /// The program.
+        /// The name that the operator has given to the program, its arguments and its environment.
         command: String,
-        /// Its arguments.
-        args: Vec<String>,
-        /// Its environment.
-        env: BTreeMap<String, Secretly>,
     },
     /// Streamable HTTP.
     Http {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use runfleet_client::{Client, Error};
-use runfleet_contracts::agents::{AgentStart, DeliverTo};
+use runfleet_contracts::agents::{AgentRecord, AgentStart, DeliverTo};
 use runfleet_contracts::processes::ProcessStart;
 use runfleet_contracts::request::OutcomeJob;
 use runfleet_domain::{RunId, RunKind};
@@ -65,8 +65,17 @@ pub(crate) struct StartAgent {
     /// The person who may get a message.
     #[arg(long)]
     deliver_to: Option<String>,
+    /// A record that it gets to see; may be given several times.
+    #[arg(long = "record", value_name = "KIND/ID", value_parser = record)]
+    records: Vec<AgentRecord>,
     #[command(flatten)]
     identity: Identity,
+}
+
+/// A record with everything that happened to it, written `KIND/ID`.
+fn record(text: &str) -> Result<AgentRecord, String> {
+    let (kind, id) = text.split_once('/').ok_or("is not KIND/ID")?;
+    Ok(AgentRecord { object_slug: kind.into(), record_id: id.into(), with_activities: true })
 }
 
 /// Arguments of `get`.
@@ -117,7 +126,7 @@ pub(crate) async fn start_agent(args: StartAgent) -> Result<ExitCode> {
         agent_id: args.agent,
         instruction: args.instruction,
         variables: json("--variables", args.variables)?,
-        records: None,
+        records: Some(args.records).filter(|records| !records.is_empty()),
         result_schema: json("--result-schema", args.result_schema)?,
         run_as: None,
         approval_policy: None,

@@ -161,7 +161,7 @@ fn tools_that_are_not_allowed_are_neither_offered_nor_called() {
     let definition = definition_with(json!({
         "spec": {"mcpServers": ["files"]},
         "tools": {"t": tool("ALLOW", true), "no": tool("ALLOW", true)},
-        "mcpServers": {"files": {"transport": {"stdio": {"command": "x", "args": [], "env": {}}},
+        "mcpServers": {"files": {"transport": {"stdio": {"command": "x"}},
             "toolPermissions": {"read": "ALLOW"}, "only": ["read", "write"], "timeoutSeconds": 5}}
     }));
     let found = |server: &str, tool: &str| FoundTool {

@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::agent::is_model;
 use super::tool::{PERMISSIONS, address, headers, place};
 use crate::bounds::{
-    CALL_SECONDS, CALL_SECONDS_DEFAULT, DOCUMENT_RECORD_BYTES_MAX, DOCUMENT_RECORDS_MAX,
-    HEADERS_MAX, LISTED_MAX,
+    CALL_SECONDS, CALL_SECONDS_DEFAULT, DOCUMENT_RECORD_BYTES_MAX, DOCUMENT_RECORDS_MAX, LISTED_MAX,
 };
 use crate::node::Value;
 use crate::reader::{At, Fields};
 use crate::tool::{
-    DocumentRecord, McpServer, McpTransport, ModelProvider, ProviderKind, RecordSource,
+    DocumentRecord, McpServer, McpTransport, ModelProvider, ProviderKind, RecordSource, Secretly,
 };
 
 const PROVIDERS: &[(&str, ProviderKind)] = &[
@@ -49,11 +48,8 @@ fn transport(fields: &mut Fields<'_>) -> Option<McpTransport> {
         (Some(at), None) => {
             let mut fields = at.fields()?;
             let command = fields.required("command").and_then(|at| at.line());
-            let args = fields
-                .or("args", Vec::new(), |at| at.items(HEADERS_MAX)?.iter().map(At::line).collect());
-            let env = fields.or("env", BTreeMap::new(), |at| headers(&at));
             fields.finish();
-            Some(McpTransport::Stdio { command: command?, args: args?, env: env? })
+            Some(McpTransport::Stdio { command: command? })
         }
         (None, Some(at)) => {
             let mut fields = at.fields()?;
@@ -130,10 +126,20 @@ pub(super) fn records(spec: At<'_>) -> Option<RecordSource> {
 fn http_records(at: At<'_>) -> Option<RecordSource> {
     let mut fields = at.fields()?;
     let url = fields.required("url").and_then(|at| address(&at));
-    let headers = fields.or("headers", BTreeMap::new(), |at| headers(&at));
+    let headers = fields.or("headers", BTreeMap::new(), |at| bearer(&at));
     let timeout = fields.or("timeoutSeconds", CALL_SECONDS_DEFAULT, |at| at.integer(CALL_SECONDS));
     fields.finish();
     Some(RecordSource::Http { url: url?, headers: headers?, timeout_seconds: timeout? })
+}
+
+/// The only header with which records are asked for.
+fn bearer(at: &At<'_>) -> Option<BTreeMap<String, Secretly>> {
+    let headers = headers(at)?;
+    if headers.keys().any(|name| !name.eq_ignore_ascii_case("authorization")) {
+        at.mistake("must have no field but `authorization`, whose value begins with `Bearer `");
+        return None;
+    }
+    Some(headers)
 }
 
 fn document(at: At<'_>) -> Option<DocumentRecord> {

@@ -97,11 +97,7 @@ fn an_agent_says_everything_and_its_blueprint_is_read_back() {
             "{description: About deals., instructions: 'Do\n\nthis.', tools: [hidden, custom]}",
         ),
         ("Skill", "other", "{description: x, instructions: y}"),
-        (
-            "McpServer",
-            "files",
-            "{stdio: {command: npx, args: [server], env: {TOKEN: {file: /run/t}}}, toolPermissions: {read: ALLOW}}",
-        ),
+        ("McpServer", "files", "{stdio: {command: files}, toolPermissions: {read: ALLOW}}"),
         (
             "ModelProvider",
             "own",

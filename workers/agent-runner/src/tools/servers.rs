@@ -64,7 +64,7 @@ impl Servers {
     ) -> Option<Transport> {
         match &declared.transport {
             // What runs on this machine is for its operator to say: a document names it.
-            McpTransport::Stdio { command, .. } => {
+            McpTransport::Stdio { command } => {
                 let known = self.commands.get(command).cloned();
                 if known.is_none() {
                     tracing::error!(server = %name, "the program of an MCP server is not in RUNFLEET_MCP_COMMANDS");
