@@ -11,7 +11,7 @@ use runfleet_domain::{Lane, RunId};
 use runfleet_runtime::clock::now_ms;
 use runfleet_testkit::{Doing, TestHost};
 use runfleet_tests::{
-    AGENTS, BOUND, Fleet, Options, Web, WebAnswer, WebRequest, code, ended, project,
+    AGENTS, BOUND, BadModel, Fleet, Options, Web, WebAnswer, WebRequest, code, ended, project,
 };
 use serde_json::{Value, json};
 
@@ -40,9 +40,13 @@ fn server(request: &WebRequest, _: usize) -> WebAnswer {
     WebAnswer::new(200, json!({"jsonrpc": "2.0", "id": request.body["id"], "result": result}))
 }
 
-fn documents(web: &Web) -> String {
-    let servers = ["prices", "failing", "nonsense"].map(|name| {
-        let url = web.url(&format!("/{name}"));
+/// Servers of which one works, and an agent that names all of them.
+fn documents(web: &Web, silent: &BadModel) -> String {
+    let servers = ["prices", "failing", "nonsense", "silent"].map(|name| {
+        let url = match name {
+            "silent" => format!("{}/mcp", silent.url("hang")),
+            name => web.url(&format!("/{name}")),
+        };
         format!(
             "---\napiVersion: runfleet/v1\nkind: McpServer\nmetadata: {{name: {name}}}\n\
              spec: {{http: {{url: '{url}', headers: {{authorization: {{env: PRICES}}}}}}}}\n"
@@ -58,7 +62,7 @@ spec: {http: {url: 'http://127.0.0.1:1/'}}
 apiVersion: runfleet/v1
 kind: Agent
 metadata: {name: buyer}
-spec: {model: played/one, mcpServers: [failing, nobody, nonsense, prices]}
+spec: {model: played/one, mcpServers: [failing, nobody, nonsense, prices, silent]}
 "
 }
 
@@ -67,7 +71,9 @@ async fn tools_of_an_mcp_server_over_http_that_begin_with_get_run_at_once_and_ot
 -> Result<()> {
     let web = Web::start(server).await?;
     let scripts = format!("{}/scripts", env!("CARGO_MANIFEST_DIR"));
-    let mut settings = vec![web.allowed()];
+    let silent = BadModel::start().await?;
+    let (name, prices) = web.allowed();
+    let mut settings = vec![(name, format!("{prices},{}", silent.settings()[0].1))];
     settings.extend(
         [
             ("RUNFLEET_MODEL_SCRIPTS_DIR", scripts.as_str()),
@@ -78,11 +84,11 @@ async fn tools_of_an_mcp_server_over_http_that_begin_with_get_run_at_once_and_ot
     );
     let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
     fleet.apply_documents("agents", AGENTS).await?;
-    fleet.apply_documents("prices", &documents(&web)).await?;
+    fleet.apply_documents("prices", &documents(&web, &silent)).await?;
     let client = fleet.client()?;
     let options = AgentStartOptions::new("raise the price");
     let started = client.agents().start("buyer", options).await?;
-    let state = ended(&client, &started.run_id).await.unwrap();
+    let state = ended(&client, &started.run_id).await?;
     let expected = "It is 2.50, and I may not raise it.";
     assert_eq!((state.text.as_deref(), code(&state)), (Some(expected), None));
     let requests = web.requests("/prices");
@@ -97,7 +103,8 @@ async fn tools_of_an_mcp_server_over_http_that_begin_with_get_run_at_once_and_ot
     assert!(requests.iter().all(|request| request.authorization == bearer));
     let logs = fleet.logs();
     assert!(!logs.contains(TOKEN) && !logs.contains("canary"), "{logs}");
-    for server in ["failing", "nobody", "nonsense"] {
+    assert!(!silent.asked("hang").is_empty(), "the silent server was asked as well");
+    for server in ["failing", "nobody", "nonsense", "silent"] {
         assert!(logs.contains(server), "nobody is told that {server} does not work");
     }
     fleet.remove().await

@@ -72,6 +72,11 @@ impl BadModel {
         Ok(Self { address, seen, task })
     }
 
+    /// The address of a manner.
+    pub fn url(&self, manner: &str) -> String {
+        format!("http://{}/{manner}", self.address)
+    }
+
     /// The setting by which a fleet may call it.
     pub fn settings(&self) -> Vec<(String, String)> {
         vec![("RUNFLEET_MODEL_ALLOW".to_owned(), self.address.to_string())]
@@ -79,16 +84,17 @@ impl BadModel {
 
     /// A provider and two agents for each manner: `bad-NAME` waits two seconds for an answer, `patient-NAME` as long as it may.
     pub fn documents(&self) -> String {
-        let (address, mut text) = (self.address, String::new());
+        let mut text = String::new();
         for manner in MANNERS {
             let seconds = if manner == "slow" { 30 } else { 2 };
+            let url = self.url(manner);
             let _ = write!(
                 text,
                 r"---
 apiVersion: runfleet/v1
 kind: ModelProvider
 metadata: {{name: bad-{manner}}}
-spec: {{kind: openai, baseUrl: 'http://{address}/{manner}', models: [bad/{manner}]}}
+spec: {{kind: openai, baseUrl: '{url}', models: [bad/{manner}]}}
 ---
 apiVersion: runfleet/v1
 kind: Agent

@@ -122,8 +122,11 @@ pub(crate) const PARALLEL: RangeInclusive<u32> = 1..=16;
 /// Longest time of a run, in seconds.
 pub(crate) const RUN_SECONDS: RangeInclusive<u32> = 10..=1_800;
 
-/// Longest time of one call of a model, a tool or a service, in seconds.
+/// Longest time of one call of a tool or a service, in seconds.
 pub(crate) const CALL_SECONDS: RangeInclusive<u32> = 1..=600;
+
+/// Longest time of one model call that a document may give, in seconds: no call may last longer.
+pub(crate) const MODEL_SECONDS: RangeInclusive<u32> = 1..=300;
 
 /// One call of a tool that does not say, in seconds.
 pub(crate) const CALL_SECONDS_DEFAULT: u32 = 60;

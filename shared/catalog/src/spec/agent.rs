@@ -9,10 +9,10 @@ use super::tool::PERMISSIONS;
 use super::workspace::grant;
 use crate::agent::{AgentDefinition, AgentSpec, Guardrails, Parameters, Rules, ToolGrant};
 use crate::bounds::{
-    AGENT_SERVERS_MAX, AGENT_SKILLS_MAX, AGENT_TOOLS_MAX, CALL_SECONDS, CREDITS,
-    DESCRIPTION_CHARS_MAX, DISPLAY_CHARS_MAX, GUARD_CHARS, MODEL_CHARS_MAX, PARALLEL,
-    PATTERN_CHARS_MAX, PATTERN_MEMORY_MAX, PATTERNS_MAX, PROMPT_BYTES_MAX, RUN_SECONDS, TOKENS,
-    TOOL_BYTES, TOOL_CALLS, TOPICS_MAX, TURNS,
+    AGENT_SERVERS_MAX, AGENT_SKILLS_MAX, AGENT_TOOLS_MAX, CREDITS, DESCRIPTION_CHARS_MAX,
+    DISPLAY_CHARS_MAX, GUARD_CHARS, MODEL_CHARS_MAX, MODEL_SECONDS, PARALLEL, PATTERN_CHARS_MAX,
+    PATTERN_MEMORY_MAX, PATTERNS_MAX, PROMPT_BYTES_MAX, RUN_SECONDS, TOKENS, TOOL_BYTES,
+    TOOL_CALLS, TOPICS_MAX, TURNS,
 };
 use crate::model::{Grant, ProcessState};
 use crate::node::Value;
@@ -61,7 +61,7 @@ fn work(fields: &mut Fields<'_>) -> Option<AgentSpec> {
     let tool_calls = number("toolCalls", none.tool_calls, TOOL_CALLS);
     let tool_bytes = number("toolBytes", none.tool_bytes, TOOL_BYTES);
     let parallel = number("parallel", none.parallel, PARALLEL);
-    let model_seconds = number("modelTimeoutSeconds", none.model_timeout_seconds, CALL_SECONDS);
+    let model_seconds = number("modelTimeoutSeconds", none.model_timeout_seconds, MODEL_SECONDS);
     let token_budget = fields.or("tokenBudget", None, |at| at.integer(TOKENS).map(Some));
     let timeout = fields.or("timeoutSeconds", None, |at| at.integer(RUN_SECONDS).map(Some));
     let guardrails = fields.or("guardrails", Guardrails::default(), guardrails);
