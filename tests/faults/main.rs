@@ -6,6 +6,7 @@
 
 mod agents;
 mod bad_messages;
+mod delivery;
 mod drain;
 mod jobs;
 mod kills;

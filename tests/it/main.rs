@@ -11,6 +11,7 @@ mod agents;
 mod chat;
 mod contract;
 mod credits;
+mod delivery;
 mod examples;
 mod facts;
 mod jobs;

@@ -1,9 +1,10 @@
 //! A server that HTTP tasks call. It remembers every request and answers what a test wants.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -25,6 +26,10 @@ pub struct WebRequest {
     pub key: String,
     /// Its `Authorization`; empty if it has none.
     pub authorization: String,
+    /// Its other headers.
+    pub headers: BTreeMap<String, String>,
+    /// Its body as it came.
+    pub raw: Bytes,
     /// Its body as JSON; null if it is none.
     pub body: Value,
     /// When it came.
@@ -38,6 +43,8 @@ pub struct WebAnswer {
     pub status: u16,
     /// Seconds of `Retry-After`, if any.
     pub retry_after: Option<u32>,
+    /// How long it takes.
+    pub after: Duration,
     /// The body.
     pub body: Value,
 }
@@ -45,7 +52,7 @@ pub struct WebAnswer {
 impl WebAnswer {
     /// A status with a body.
     pub fn new(status: u16, body: Value) -> Self {
-        Self { status, retry_after: None, body }
+        Self { status, body, ..Self::default() }
     }
 }
 
@@ -79,7 +86,9 @@ impl Web {
                             seen.push(request.clone());
                             seen.iter().filter(|other| other.path == request.path).count()
                         };
-                        Ok::<_, Infallible>(write(&answers(&request, before)))
+                        let answer = answers(&request, before);
+                        tokio::time::sleep(answer.after).await;
+                        Ok::<_, Infallible>(write(&answer))
                     }
                 });
                 let http = hyper::server::conn::http1::Builder::new();
@@ -92,6 +101,11 @@ impl Web {
     /// The URL of a path, which begins with `/`.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// The address of the server.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// The setting that lets tasks call it.
@@ -119,9 +133,13 @@ async fn read(request: Request<Incoming>) -> WebRequest {
     };
     let (key, authorization) = (header("idempotency-key"), header("authorization"));
     let path = request.uri().path().to_owned();
+    let text = |value: &hyper::header::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+    let headers = request.headers().iter();
+    let headers = headers.map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
     let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes);
-    let body = body.ok().and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default();
-    WebRequest { path, key, authorization, body, at: Instant::now() }
+    let raw = body.unwrap_or_default();
+    let body = serde_json::from_slice(&raw).unwrap_or_default();
+    WebRequest { path, key, authorization, headers, raw, body, at: Instant::now() }
 }
 
 fn write(answer: &WebAnswer) -> Response<Full<Bytes>> {

@@ -3,6 +3,7 @@
 
 mod agents;
 mod fleet;
+mod messages;
 mod relay;
 mod report;
 mod usage;
@@ -29,12 +30,14 @@ pub enum Part {
     Timers,
     /// Runs of agents whose model answers at once, and such as wait for their model.
     Agents,
+    /// Messages of agents to people, through the conversation alone and through a webhook.
+    Messages,
 }
 
 impl Part {
     /// All parts, in the order in which they are measured.
-    pub const ALL: [Self; 5] =
-        [Self::Straight, Self::Scripts, Self::Parallel, Self::Timers, Self::Agents];
+    pub const ALL: [Self; 6] =
+        [Self::Straight, Self::Scripts, Self::Parallel, Self::Timers, Self::Agents, Self::Messages];
 
     /// Its name at the command line and in the report.
     pub const fn name(self) -> &'static str {
@@ -44,6 +47,7 @@ impl Part {
             Self::Parallel => "parallel",
             Self::Timers => "timers",
             Self::Agents => "agents",
+            Self::Messages => "messages",
         }
     }
 
@@ -94,6 +98,7 @@ pub async fn run(plan: Plan, tell: impl Fn(&str)) -> Result<Report> {
                 report.add(part, report::waiting(&waiting));
             }
             Part::Agents => agents(&bench, plan, &mut report, &tell).await?,
+            Part::Messages => told(servers.addresses()?, plan, &mut report, &tell).await?,
         }
     }
     bench.stop().await?;
@@ -179,6 +184,29 @@ async fn agents(
         report.add(Part::Agents, report::agents(runs, &one, &three, &waiting));
     }
     Ok(())
+}
+
+/// Rounds of messages to people, each through both sinks.
+async fn told(
+    servers: runfleet_testkit::Servers,
+    plan: Plan,
+    report: &mut Report,
+    tell: &impl Fn(&str),
+) -> Result<()> {
+    let messages = messages::Messages::start(servers).await?;
+    let many = plan.count;
+    messages.round("own", many / 10, plan.in_flight).await.context("warming up")?;
+    for round in 1..=plan.rounds {
+        let own = messages.round("own", many, plan.in_flight).await?;
+        let hook = messages.round("hook", many, plan.in_flight).await?;
+        tell(&format!(
+            "messages, round {round}: {:.0}/s into the conversation, {:.0}/s through a webhook",
+            rate(many, own.wall),
+            rate(many, hook.wall),
+        ));
+        report.add(Part::Messages, report::messages(many, &own, &hook));
+    }
+    messages.stop().await
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a benchmark are far below 2^52")]

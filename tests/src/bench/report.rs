@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::agents::{InFlight, Taken};
+use super::messages::Sent;
 use super::relay::Round;
 use super::usage::Counts;
 use super::waiting::Waiting;
@@ -174,6 +175,18 @@ pub(crate) fn agents(n: usize, one: &Taken, three: &Taken, waiting: &InFlight) -
         inner("redis memory", waiting.redis, "bytes"),
     ]);
     measures
+}
+
+/// Messages to people.
+pub(crate) fn messages(n: usize, own: &Sent, hook: &Sent) -> Vec<Measure> {
+    let of = |name: &str, sent: &Sent| {
+        vec![
+            measure(&format!("{name}: throughput"), rate(n, sent.wall), "messages/s"),
+            measure(&format!("{name}: call to result p50"), p50(&sent.told), "ms"),
+            measure(&format!("{name}: call to result p99"), p99(&sent.told), "ms"),
+        ]
+    };
+    [of("conversation", own), of("webhook", hook)].concat()
 }
 
 /// What happens once in a hundred runs or more often.

@@ -191,7 +191,7 @@ impl Errand<'_> {
             note: call.note.as_deref(),
             caps: self.deps.caps,
             sink_dedups: held.as_ref().is_some_and(|(held, _)| held.deduplicates()),
-            lease: self.deps.lease,
+            lease: held.as_ref().map_or(self.deps.lease, |(held, _)| held.lease(self.deps.lease)),
             refused,
         };
         runfleet_faults::point("delivery.before_reserve");

@@ -22,6 +22,9 @@ use crate::outcome::Outcome;
 /// Every word of [`Held::kind`].
 pub(crate) const KINDS: [&str; 5] = ["builtin", "webhook", "slack", "mattermost", "smtp"];
 
+/// The lease of a message that only goes into the conversation.
+const BUILTIN_LEASE: Duration = Duration::from_secs(10);
+
 /// Sinks kept with their breakers; when full, all are dropped and made again when needed.
 const KEPT_MAX: usize = 1_000;
 
@@ -73,9 +76,14 @@ impl Held {
         self.sink.kind == SinkKind::Builtin
     }
 
-    /// Whether it does one id once, however often it gets it.
+    /// Whether it does one id once, however often it gets it: the ledger does.
     pub(crate) fn deduplicates(&self) -> bool {
-        matches!(self.sink.kind, SinkKind::Webhook { deduplicates: true, .. })
+        matches!(self.sink.kind, SinkKind::Builtin | SinkKind::Webhook { deduplicates: true, .. })
+    }
+
+    /// How long an attempt may take, of what the settings say: the conversation takes no time worth waiting for.
+    pub(crate) fn lease(&self, set: Duration) -> Duration {
+        if self.is_builtin() { set.min(BUILTIN_LEASE) } else { set }
     }
 
     /// Bound of one attempt.
