@@ -137,3 +137,89 @@ fn claims(workspace: &Name, project: &Name, until_ms: u64) -> Option<Claims> {
         origin: None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use runfleet_contracts::host::AskId;
+    use runfleet_domain::{JobId, Lane, RunId};
+    use runfleet_identity::Verifier;
+    use runfleet_store::JobState;
+
+    use super::*;
+
+    const NOW: u64 = 1_764_468_000_000;
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    fn job(origin: JobOrigin) -> JobRecord {
+        let run: RunId = "PI1501KC5Q8A9B2C3D4E5F6G7H8J9K".parse().unwrap();
+        let id: JobId = run.outcome_job();
+        JobRecord {
+            id,
+            origin,
+            enqueued_by: "http".to_owned(),
+            state: JobState::Pending,
+            attempt: 2,
+            max_attempts: 5,
+            timeout_ms: 60_000,
+            workspace: name("acme"),
+            project: name("shop"),
+            job: "remind".parse().unwrap(),
+            lane: Lane::Interactive,
+            user: Some(name("ada")),
+            identity: "user:ada".to_owned(),
+            hops: 7,
+            depth: 1,
+            chain: 3,
+            enqueued_at_ms: NOW,
+            run_at_ms: None,
+            due_at_ms: NOW,
+            last_error: None,
+            traceparent: None,
+            alarm_tries: 0,
+        }
+    }
+
+    fn pair() -> (Tokens, Verifier) {
+        let (private, public) = runfleet_identity::generate("k").unwrap();
+        (Tokens::with(Signer::new("k", &private).unwrap()), Verifier::new(&public).unwrap())
+    }
+
+    #[test]
+    fn an_attempt_of_a_job_calls_as_its_person_within_its_budget_until_its_time_is_over() {
+        let (tokens, verifier) = pair();
+        let job = job(JobOrigin::Enqueued { payload: None });
+        let token = tokens.for_job(&job, NOW).unwrap();
+        let claims = verifier.verify(&token, NOW).unwrap().claims;
+        assert_eq!(claims.execution.as_str(), format!("{}-2", job.id));
+        assert_eq!((claims.source, claims.user), (Source::Job, Some(name("ada"))));
+        assert_eq!((claims.hops, claims.depth, claims.chain), (7, 1, 3));
+        assert_eq!(claims.exp, NOW / 1_000 + 60 + 30);
+        assert_eq!(claims.origin.as_deref(), Some("job:remind"));
+        assert_eq!((claims.workspace, claims.project), (name("acme"), name("shop")));
+    }
+
+    #[test]
+    fn a_scheduled_job_is_an_execution_of_its_schedule() {
+        let (tokens, verifier) = pair();
+        let token = tokens.for_job(&job(JobOrigin::Scheduled), NOW).unwrap();
+        assert_eq!(verifier.verify(&token, NOW).unwrap().claims.source, Source::Schedule);
+    }
+
+    #[test]
+    fn the_name_of_the_longest_execution_of_a_task_is_a_name() {
+        let run_id: RunId = "AG637ZZZZZZZZZZZZZZZZZZZZZZZZZ".parse().unwrap();
+        let ask = AskId { run_id, instance: u64::MAX, attempt: u32::MAX };
+        let execution = format!("{}-{}-{}", ask.run_id, ask.instance, ask.attempt);
+        assert!(execution.parse::<Name>().is_ok(), "{execution}");
+    }
+
+    #[test]
+    fn without_a_key_there_is_no_token_and_no_key_is_shown() {
+        let tokens = Tokens::default();
+        assert!(tokens.for_job(&job(JobOrigin::Scheduled), NOW).is_none());
+        assert_eq!(format!("{:?}", pair().0), "Tokens { has_key: true }");
+    }
+}

@@ -82,8 +82,8 @@ pub(crate) fn straight(n: usize, rounds: &Rounds, used: &Counts) -> Vec<Measure>
         beside("throughput", runs, "runs/s", relays),
         beside("start p50", p50(&fleet.replies), "ms", p50(&relay.replies)),
         beside("start p99", p99(&fleet.replies), "ms", p99(&relay.replies)),
-        beside("start to outcome p50", p50(&fleet.ends), "ms", p50(&relay.ends)),
-        beside("start to outcome p99", p99(&fleet.ends), "ms", p99(&relay.ends)),
+        beside("start to job handled p50", p50(&fleet.ends), "ms", p50(&relay.ends)),
+        beside("start to job handled p99", p99(&fleet.ends), "ms", p99(&relay.ends)),
         beside("starts alone", rate(n, alone.wall), "starts/s", rate(n, echo.wall)),
         beside("start alone p50", p50(&alone.replies), "ms", bare),
         beside("start alone p99", p99(&alone.replies), "ms", p99(&echo.replies)),
@@ -113,8 +113,8 @@ fn inner(name: &str, value: f64, unit: &'static str) -> Measure {
 pub(crate) fn shape(n: usize, round: &Round, used: &Counts) -> Vec<Measure> {
     let mut measures = vec![
         measure("throughput", rate(n, round.wall), "runs/s"),
-        measure("start to outcome p50", p50(&round.ends), "ms"),
-        measure("start to outcome p99", p99(&round.ends), "ms"),
+        measure("start to job handled p50", p50(&round.ends), "ms"),
+        measure("start to job handled p99", p99(&round.ends), "ms"),
         measure("redis round trips a run", used.all_trips(), "trips"),
         measure("messages a run", used.all_messages(), "messages"),
     ];
