@@ -16,9 +16,9 @@ use runfleet_worker::effects::{self, JobTerms};
 
 use crate::handler::Deps;
 
-/// When the message of an attempt is published again although its queue is not empty: soon it may not be begun by the copy that
-/// waits there.
-const RENEWED_AFTER: Duration = Duration::from_hours(20);
+/// From when on the message of an attempt is published again although its queue is not empty: it may not be among those that
+/// wait there. Until then a copy would most likely only have the attempt made twice.
+const RENEWED_AFTER: Duration = Duration::from_hours(1);
 
 /// What the active version of a project says about a job.
 #[derive(Debug, Clone, Default)]

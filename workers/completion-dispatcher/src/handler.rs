@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use runfleet_broker::names::ANSWER_EXCHANGE;
 use runfleet_broker::{Broker, DecodeError, Failure, Inbound, Inbox, Publisher, Verdict};
 use runfleet_contracts::{JobAccepted, JobDue, JobResult, JobRun, Message, OutcomeReady};
 use runfleet_store::Store;
@@ -75,6 +76,11 @@ impl Deps {
 }
 
 pub(crate) async fn handle(deps: Arc<Deps>, message: Inbound<Done>) -> Result<Verdict, Failure> {
+    let of_the_fleet = matches!(message.body, Done::Outcome(_) | Done::Due(_));
+    if of_the_fleet && message.exchange == ANSWER_EXCHANGE {
+        tracing::warn!(message_id = %message.message_id, "a host has said what is not for hosts to say");
+        return Ok(Verdict::Drop("not_an_answer"));
+    }
     match &message.body {
         Done::Outcome(ready) => outcomes::hand_over(&deps, ready).await,
         Done::Due(due) => attempts::due(&deps, due, message.redelivered).await,
