@@ -20,6 +20,7 @@ mod operations;
 mod pages;
 mod processes;
 mod projects;
+mod records;
 mod starts;
 mod tasks;
 mod tidy;

@@ -3,24 +3,26 @@
 //!
 //! The ledger has one record for each call, so that it does not matter which worker takes the answer.
 
+mod end;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use runfleet_broker::{Classify, Failure, Inbound, Outgoing, PublishError, Route, Verdict};
 use runfleet_catalog::{Callable, Snapshot};
-use runfleet_contracts::host_call::{
-    CallAnswer, CallCode, CallFailure, CallKind, CallOutcome, CallProject, HostCall,
-};
+use runfleet_contracts::host_call::{CallKind, CallProject, HostCall};
 use runfleet_contracts::{Claims, ErrorBody, ErrorCode, Reply, Request};
-use runfleet_domain::limits::{JOB_CHAIN_MAX, RETENTION, StartLimits};
+use runfleet_domain::limits::{JOB_CHAIN_MAX, StartLimits};
 use runfleet_domain::{Lane, Name, Source, admission};
 use runfleet_identity::Verified;
 use runfleet_runtime::clock::now_ms;
-use runfleet_store::{BeginCall, CallAttempt, CallBegun, CallEnded, EndCall, GetRun, Got};
+use runfleet_store::{BeginCall, CallAttempt, CallBegun, GetRun, Got};
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
+pub(crate) use self::end::answered;
+use self::end::{ending, give_up_in_time};
 use crate::answer::Caller;
 use crate::handler::{Deps, RawRequest, patience};
 use crate::start::budget_spent;
@@ -30,12 +32,6 @@ const WAITING_MAX: usize = 50_000;
 
 /// How long a call is offered to the queue of its hosts. Short: a full queue must not hold up other callers.
 const OFFER_BOUND: Duration = Duration::from_secs(2);
-
-/// How long an answer may be on its way after the deadline of its call.
-const ON_ITS_WAY: Duration = Duration::from_millis(250);
-
-/// How long the answer of a call is kept that is no action, or that has failed: a request is not sent again later.
-const KEPT: Duration = Duration::from_mins(10);
 
 /// How much longer than its call a token is valid, in seconds.
 const TOKEN_MARGIN_SECONDS: u64 = 30;
@@ -314,94 +310,5 @@ impl Calling<'_> {
     fn run_id(&self) -> Option<String> {
         let own = || self.id.to_string();
         (self.asked.kind == CallKind::Action).then(|| self.asked.run_id.clone().unwrap_or_else(own))
-    }
-}
-
-fn ending<'a>(
-    claims: &'a Claims,
-    id: &'a Name,
-    attempt: &'a CallAttempt,
-    done: bool,
-    answer: &'a str,
-) -> EndCall<'a> {
-    EndCall {
-        workspace: &claims.workspace,
-        project: &claims.project,
-        call_id: id,
-        attempt: attempt.attempt,
-        answer_key: &attempt.answer_key,
-        done,
-        answer,
-        keep: KEPT,
-    }
-}
-
-/// Ends a call that has got no answer in time, and tells its caller. When this process dies before, the caller's own patience ends.
-async fn give_up_in_time(deps: &Deps, claims: &Claims, id: &Name, attempt: &CallAttempt) {
-    let left = Duration::from_millis(attempt.deadline_ms.saturating_sub(now_ms()));
-    tokio::time::sleep(left + ON_ITS_WAY).await;
-    let mut failure = CallFailure::of(CallCode::Timeout);
-    // Whatever it has done is not known.
-    failure.writes_may_have_completed = true;
-    let Ok(answer) = serde_json::to_string(&Reply::<()>::Failed(failure.told())) else { return };
-    let end = ending(claims, id, attempt, false, &answer);
-    match deps.store.end_call(&end).await {
-        Ok(CallEnded::Ended(to)) => {
-            deps.metrics.calls.with_label_values(&["timeout"]).inc();
-            reply(deps, to, &answer).await;
-        }
-        Ok(CallEnded::Known { .. } | CallEnded::Missing) => {}
-        Err(error) => tracing::warn!(%error, "a call without an answer could not be ended"),
-    }
-}
-
-async fn reply(deps: &Deps, to: Option<(String, String)>, answer: &str) {
-    let Some((to, correlation)) = to else { return };
-    Caller::to(to, correlation).send(&deps.publisher, answer.as_bytes()).await;
-}
-
-/// Takes the answer of a host.
-pub(crate) async fn answered(
-    deps: &Deps,
-    answer: &CallAnswer,
-    redelivered: bool,
-) -> Result<Verdict, Failure> {
-    let (done, told, result) = match &answer.outcome {
-        CallOutcome::Ok(value) => (
-            true,
-            serde_json::to_string(&Reply::Done(value)).permanent("writing the answer")?,
-            "ok",
-        ),
-        CallOutcome::Failed(failure) => {
-            let told = Reply::<()>::Failed(failure.told());
-            (false, serde_json::to_string(&told).permanent("writing the answer")?, "failed")
-        }
-    };
-    let of_action = answer.call_id.as_str().starts_with(OF_ACTION);
-    let end = EndCall {
-        workspace: &answer.workspace,
-        project: &answer.project,
-        call_id: &answer.call_id,
-        attempt: answer.attempt,
-        answer_key: &answer.answer_key,
-        done,
-        answer: &told,
-        keep: if done && of_action { RETENTION } else { KEPT },
-    };
-    match deps.store.end_call(&end).await.transient("ending a call")? {
-        CallEnded::Ended(to) => {
-            runfleet_faults::point("intake.call_ended");
-            deps.metrics.calls.with_label_values(&[result]).inc();
-            reply(deps, to, &told).await;
-            Ok(Verdict::Done)
-        }
-        CallEnded::Known { to, answer } => {
-            if redelivered {
-                // Whoever had it may have died before telling.
-                reply(deps, to, &answer).await;
-            }
-            Ok(Verdict::Duplicate)
-        }
-        CallEnded::Missing => Ok(Verdict::Drop("answer_of_no_call")),
     }
 }

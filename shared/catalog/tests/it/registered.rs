@@ -50,7 +50,7 @@ fn jobs(snapshot: &Snapshot) -> Vec<String> {
     snapshot.projects[&name("shop")].jobs.keys().map(JobKey::to_string).collect()
 }
 
-/// CG-116, CG-117
+/// CG-116, CG-117, CG-232
 #[test]
 fn the_jobs_of_the_active_version_take_the_place_of_those_of_the_document() {
     let files = files();
@@ -70,6 +70,7 @@ fn the_jobs_of_the_active_version_take_the_place_of_those_of_the_document() {
     assert_eq!(jobs(&applied), ["job_1_4"]);
 }
 
+/// CG-232
 #[test]
 fn tools_of_the_active_version_come_to_agents_that_name_them_as_new_versions_of_these() {
     let files = files();

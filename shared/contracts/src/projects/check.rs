@@ -241,6 +241,7 @@ mod tests {
         assert!(declared.jobs.is_empty() && declared.tools.is_empty());
     }
 
+    /// CG-231
     #[test]
     fn all_mistakes_of_a_version_are_told_by_their_field() {
         let wrong = json!({

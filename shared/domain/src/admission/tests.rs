@@ -469,6 +469,7 @@ fn whoever_may_operate_may_ask_and_whoever_only_reads_may_only_ask() {
     }
 }
 
+/// CG-230
 #[test]
 fn a_project_key_starts_asks_and_calls_nothing() {
     for agent in [false, true] {
@@ -490,6 +491,7 @@ fn a_project_key_starts_asks_and_calls_nothing() {
     }
 }
 
+/// CG-237
 #[test]
 fn code_of_a_project_calls_within_its_budget_and_reads_when_it_may_not_write() {
     let of = |source, read_only, expired| Caller {

@@ -29,6 +29,7 @@ async fn register(
     world.store.register_version(&new).await.unwrap()
 }
 
+/// CG-231
 #[tokio::test]
 async fn a_version_is_kept_as_it_was_registered_first() {
     let world = World::new().await;
@@ -41,6 +42,7 @@ async fn a_version_is_kept_as_it_was_registered_first() {
     world.end().await;
 }
 
+/// CG-231
 #[tokio::test]
 async fn the_oldest_versions_go_and_the_active_one_stays() {
     let world = World::new().await;
@@ -121,6 +123,7 @@ impl Calls<'_> {
     }
 }
 
+/// CG-233
 #[tokio::test]
 async fn a_request_that_comes_again_is_the_same_call_and_gets_the_same_answer() {
     let world = World::new().await;
@@ -140,6 +143,7 @@ async fn a_request_that_comes_again_is_the_same_call_and_gets_the_same_answer() 
     world.end().await;
 }
 
+/// CG-236
 #[tokio::test]
 async fn only_whoever_knows_the_key_of_an_attempt_ends_it() {
     let world = World::new().await;
@@ -154,6 +158,7 @@ async fn only_whoever_knows_the_key_of_an_attempt_ends_it() {
     world.end().await;
 }
 
+/// CG-234
 #[tokio::test]
 async fn a_call_that_failed_or_got_no_answer_may_be_made_again_and_its_old_answer_is_refused() {
     let world = World::with_movable_clock().await;

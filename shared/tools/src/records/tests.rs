@@ -114,6 +114,7 @@ async fn each_failure_of_a_service_has_its_text() {
     assert_eq!(got, ToolOutcome::failed(texts::UNREACHABLE));
 }
 
+/// CG-237
 #[tokio::test]
 async fn a_write_tells_the_service_who_writes_and_which_write_it_is() {
     let body = json!({"records": [record("deal", "d9", "x"), record("deal", "d1", "won")]});
