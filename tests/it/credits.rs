@@ -11,10 +11,10 @@ use runfleet_client::{AgentStartOptions, Client};
 use runfleet_contracts::HostOutcome;
 use runfleet_domain::{Name, RunId, RunState};
 use runfleet_testkit::{Doing, TestHost, wait_until};
-use runfleet_tests::{BOUND, Fleet, project};
+use runfleet_tests::{BOUND, Fleet, code, ended, project};
 use serde_json::{Value, json};
 
-use crate::agent_runs::{code, ended, fleet};
+use crate::agent_runs::fleet;
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -218,6 +218,7 @@ async fn an_agent_whose_model_nobody_provides_and_a_run_without_a_task_end_with_
         input: Some("{}"),
         outcome: None,
         deadline_ms: None,
+        recipient: None,
         traceparent: None,
     };
     fleet.store.start_run(&start).await?;
