@@ -58,11 +58,7 @@ pub(crate) async fn start_many(
 /// Waits until every run has ended and its job has come; checks that there is one job a run and no other. When it fails, it says
 /// what the workers have written.
 pub(crate) async fn all_ended_once(fleet: &Fleet, jobs: &Jobs, runs: &[RunId]) -> Result<()> {
-    let ended = ended_once(fleet, jobs, runs).await;
-    if ended.is_err() {
-        println!("{}", fleet.logs());
-    }
-    ended
+    ended_once(fleet, jobs, runs).await.with_context(|| fleet.logs())
 }
 
 async fn ended_once(fleet: &Fleet, jobs: &Jobs, runs: &[RunId]) -> Result<()> {
