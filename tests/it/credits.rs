@@ -11,7 +11,7 @@ use runfleet_client::{AgentStartOptions, Client};
 use runfleet_contracts::HostOutcome;
 use runfleet_domain::{Name, RunId, RunState};
 use runfleet_testkit::{Doing, TestHost, wait_until};
-use runfleet_tests::{BOUND, Fleet, code, ended, project};
+use runfleet_tests::{BOUND, Fleet, Jobs, code, ended, project};
 use serde_json::{Value, json};
 
 use crate::agent_runs::fleet;
@@ -60,14 +60,25 @@ async fn told(fleet: &Fleet, expected: Option<&str>) -> Result<()> {
     .await
 }
 
-/// CG-104, CG-160, CG-161
+/// CG-094, CG-104, CG-160, CG-161
 #[tokio::test]
 async fn answers_are_charged_once_and_nobody_uses_more_credits_than_there_are() -> Result<()> {
     let mut fleet = fleet().await?;
     change(&mut fleet, |bundle| bundle.workspace.billing = Some(billing(Some(1)))).await?;
-    let options = || AgentStartOptions::new("spend twice").idempotency_key("spend:1");
-    let (code, first) = run(&fleet, options()).await?;
+    let (workspace, shop) = project();
+    let jobs = Jobs::take(&fleet.broker, workspace, shop, true);
+    let options = || {
+        let options = AgentStartOptions::new("spend twice").idempotency_key("spend:1");
+        options.on_result("deal_coached", &json!(7))
+    };
+    let (code, first) = run(&fleet, options()?).await?;
     assert_eq!(code, "INSUFFICIENT_CREDITS");
+    let job = jobs.wait(first.outcome_job(), BOUND).await?;
+    let payload: Value = serde_json::from_str(job.payload.get())?;
+    let (error, usage) = (&payload["agentRun"]["error"], &payload["agentRun"]["usage"]);
+    assert_eq!(error["code"], "INSUFFICIENT_CREDITS");
+    assert_eq!(error["message"], "The workspace has no AI credits left.");
+    assert_eq!((&usage["inputTokens"], &usage["outputTokens"]), (&json!(10), &json!(1)));
     let record = fleet.store.load_run(first).await?.context("no run")?;
     assert_eq!(record.cost, 1_000_000);
     let output: Value = serde_json::from_str(record.output.as_deref().context("no output")?)?;
@@ -80,7 +91,7 @@ async fn answers_are_charged_once_and_nobody_uses_more_credits_than_there_are() 
 
     // Later starts are refused, but not the one that was made before.
     told(&fleet, Some("INSUFFICIENT_CREDITS")).await?;
-    let again = ada(&fleet)?.agents().start("worker", options()).await?;
+    let again = ada(&fleet)?.agents().start("worker", options()?).await?;
     assert!(again.duplicate && again.run_id == first.to_string());
 
     // More credits, and a limit of the agent itself.

@@ -3,8 +3,9 @@
 use runfleet_agent::{CallDoing, Doing, State};
 use runfleet_contracts::agent_run::{AgentOutput, AgentUsage};
 use runfleet_domain::RunKind;
-use runfleet_domain::admission::CreditsUsed;
 use runfleet_store::RunRecord;
+
+use crate::credits::credits;
 
 /// Lines about an agent run; none about any other.
 pub(crate) fn facts(record: &RunRecord) -> Vec<(&'static str, String)> {
@@ -43,9 +44,8 @@ pub(crate) fn facts(record: &RunRecord) -> Vec<(&'static str, String)> {
 
 /// What the answers of its models have cost, if anything.
 pub(crate) fn cost(record: &RunRecord) -> Option<(&'static str, String)> {
-    let (whole, rest) =
-        (record.cost / CreditsUsed::PER_CREDIT, record.cost % CreditsUsed::PER_CREDIT);
-    (record.cost > 0).then(|| ("cost", format!("{whole}.{rest:06} credits")))
+    let cost = credits(record.cost);
+    (record.cost > 0).then(|| ("cost", format!("{cost} credits")))
 }
 
 fn doing(doing: &Doing) -> String {

@@ -9,6 +9,7 @@ mod batch;
 mod calls;
 mod chat;
 mod context;
+mod credits;
 mod dev;
 mod job_list;
 mod jobs;
@@ -66,6 +67,8 @@ enum Command {
     /// Idempotency keys of a project.
     #[command(subcommand)]
     Keys(keys::Command),
+    /// What a workspace and its agents have used up.
+    Credits(credits::Args),
     /// Batches of starts.
     #[command(subcommand)]
     Batch(batch::Command),
@@ -199,6 +202,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Jobs(Jobs::List(args)) => job_list::list(args).await?,
         Command::Jobs(Jobs::Show { id }) => job_list::show(&id).await?,
         Command::Keys(command) => keys::run(command).await?,
+        Command::Credits(args) => credits::run(&args).await?,
         Command::Batch(command) => batch::run(command).await?,
         Command::Process(command) => return process::run(command),
         Command::Topology(command) => return topology::run(command).await,
