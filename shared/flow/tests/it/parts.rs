@@ -111,6 +111,38 @@ fn own_extensions_are_refused_where_they_have_no_meaning() {
 }
 
 #[test]
+fn work_for_an_agent_must_be_said_completely() {
+    for (inner, expected) in [
+        (
+            "<zeebe:taskDefinition type=\"runfleet:robot\"/>",
+            "the type of the task is reserved; there is only `runfleet:agent`",
+        ),
+        (
+            "<zeebe:taskDefinition type=\"runfleet:agent\"/>",
+            "the task for an agent has no `agentId` (a header or an input)",
+        ),
+        (
+            "<zeebe:taskDefinition type=\"runfleet:agent\"/><zeebe:ioMapping><zeebe:input source=\"=1\" target=\"agentId\"/></zeebe:ioMapping>",
+            "the task for an agent has no `instruction` (a header or an input)",
+        ),
+        (
+            "<zeebe:taskDefinition type=\"runfleet:agent\"/><zeebe:taskHeaders><zeebe:header key=\"mood\" value=\"good\"/></zeebe:taskHeaders>",
+            "the header `mood` is not known in a task for an agent",
+        ),
+        (
+            "<zeebe:taskDefinition type=\"runfleet:agent\"/><zeebe:taskHeaders><zeebe:header key=\"resultSchema\" value=\"[]\"/></zeebe:taskHeaders>",
+            "the header `resultSchema` is no JSON object",
+        ),
+        (
+            "<zeebe:taskDefinition type=\"runfleet:agent\"/><rf:task timeoutSeconds=\"1801\"/>",
+            "timeoutSeconds is 1 to 1800 here",
+        ),
+    ] {
+        wrong(&format!("<serviceTask id=\"t\">{}</serviceTask>", extended(inner)), expected);
+    }
+}
+
+#[test]
 fn work_for_somebody_else_must_be_said_completely() {
     for element in ["serviceTask", "sendTask", "businessRuleTask"] {
         wrong(
@@ -149,30 +181,6 @@ fn work_for_somebody_else_must_be_said_completely() {
         (
             "<zeebe:taskDefinition type=\"http\"/><rf:task timeoutSeconds=\"301\"/>",
             "timeoutSeconds is 1 to 300 here",
-        ),
-        (
-            "<zeebe:taskDefinition type=\"runfleet:robot\"/>",
-            "the type of the task is reserved; there is only `runfleet:agent`",
-        ),
-        (
-            "<zeebe:taskDefinition type=\"runfleet:agent\"/>",
-            "the task for an agent has no `agentId` (a header or an input)",
-        ),
-        (
-            "<zeebe:taskDefinition type=\"runfleet:agent\"/><zeebe:ioMapping><zeebe:input source=\"=1\" target=\"agentId\"/></zeebe:ioMapping>",
-            "the task for an agent has no `instruction` (a header or an input)",
-        ),
-        (
-            "<zeebe:taskDefinition type=\"runfleet:agent\"/><zeebe:taskHeaders><zeebe:header key=\"mood\" value=\"good\"/></zeebe:taskHeaders>",
-            "the header `mood` is not known in a task for an agent",
-        ),
-        (
-            "<zeebe:taskDefinition type=\"runfleet:agent\"/><zeebe:taskHeaders><zeebe:header key=\"resultSchema\" value=\"[]\"/></zeebe:taskHeaders>",
-            "the header `resultSchema` is no JSON object",
-        ),
-        (
-            "<zeebe:taskDefinition type=\"runfleet:agent\"/><rf:task timeoutSeconds=\"1801\"/>",
-            "timeoutSeconds is 1 to 1800 here",
         ),
         ("<zeebe:taskDefinition type=\"a\"/><rf:task/><rf:task/>", "`rf:task` is given twice"),
         (
