@@ -9,7 +9,9 @@ use runfleet_contracts::chat::{
 };
 use runfleet_contracts::{Claims, ErrorCode, Operation, Reply, Request};
 use runfleet_domain::{ConversationId, Name, RunId};
-use runfleet_store::{Claim, Claimed, MarkHow, MessageCaps, Reserve, Reserved, Store, TurnHeld};
+use runfleet_store::{
+    Checkpoint, Claim, Claimed, MarkHow, MessageCaps, Reserve, Reserved, Store, TurnHeld, Wake,
+};
 use runfleet_testkit::wait_until;
 use runfleet_tests::{BOUND, Fleet, Options, project};
 use serde_json::json;
@@ -178,20 +180,18 @@ async fn hold(store: &Store, conversation: ConversationId, run: RunId) -> Result
     let calls = serde_json::to_string(&[held])?;
     let held = store.hold_calls(conversation, run, fence, Some(&calls)).await?;
     assert_eq!(held, TurnHeld::Held);
+    // It waits for the decision, and anybody can take it on.
+    let waiting = Checkpoint { release: true, wake: Wake::Never, ..Checkpoint::new("{}") };
+    store.checkpoint_run(run, fence, &waiting).await?;
     Ok(())
 }
 
-/// What waits in the inbox of a run, once its lease is over.
+/// What waits in the inbox of a run.
 async fn inbox(store: &Store, run: RunId) -> Result<Vec<String>> {
-    wait_until("the run can be claimed", BOUND, || async {
-        Ok(match store.claim_run(run, Claim::default()).await? {
-            Claimed::Claimed { inbox, .. } => {
-                Some(inbox.into_iter().map(|event| event.body).collect())
-            }
-            _ => None,
-        })
-    })
-    .await
+    let Claimed::Claimed { inbox, .. } = store.claim_run(run, Claim::default()).await? else {
+        panic!("not claimed");
+    };
+    Ok(inbox.into_iter().map(|event| event.body).collect())
 }
 
 /// NB-11, NB-12, NB-20, NB-22

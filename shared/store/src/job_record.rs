@@ -272,6 +272,10 @@ mod tests {
             (RUN, RunState::Completed)
         );
         assert_eq!(outcome.output.as_deref(), Some(r#"{"total":7}"#));
+        assert_eq!(outcome.delivery, None);
+        let told = read(&format!("{text}delivery=BLOCKED:RECIPIENT_RATE_LIMITED\n")).unwrap();
+        let code = told.outcome().unwrap().delivery.as_ref().unwrap().error_code.clone();
+        assert_eq!(code.as_deref(), Some("RECIPIENT_RATE_LIMITED"));
     }
 
     #[test]

@@ -315,6 +315,18 @@ mod tests {
     }
 
     #[test]
+    fn a_run_with_a_message_to_a_person_and_a_turn_of_a_conversation_are_read() {
+        let id = "CV1501KC5Q8A9B2C3D4E5F6G7H8J9K";
+        let text = include_str!("../golden/run_v1_ended.txt");
+        let run = read(&format!("{text}deliver_to=ada\ndelivery=SENT:{id}:1\n")).unwrap();
+        assert_eq!(run.recipient.unwrap().as_str(), "ada");
+        assert_eq!(run.delivery.unwrap().conversation, Some(id.parse().unwrap()));
+        let turn = read(include_str!("../golden/run_v1_turn.txt")).unwrap();
+        assert_eq!(turn.conversation, Some(id.parse().unwrap()));
+        assert_eq!((turn.recipient, turn.delivery), (None, None));
+    }
+
+    #[test]
     fn fields_of_a_newer_program_are_ignored_and_a_newer_version_is_left_alone() {
         let text = include_str!("../golden/run_v1.txt");
         assert!(read(&format!("{text}mood=good\n")).is_ok());

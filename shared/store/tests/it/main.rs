@@ -14,6 +14,7 @@ mod calls;
 mod catalog;
 mod chat;
 mod chat_caps;
+mod chat_model;
 mod chat_turns;
 mod chat_world;
 mod children;
