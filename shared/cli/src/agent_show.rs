@@ -1,4 +1,4 @@
-//! What `runfleet run show` says about an agent run beside what every run has. Nothing of its conversation.
+//! What `runfleet run show` says about an agent run beside what every run has. Nothing of what is said.
 
 use runfleet_agent::{CallDoing, Doing, State};
 use runfleet_contracts::agent_run::{AgentOutput, AgentUsage};
@@ -46,6 +46,14 @@ pub(crate) fn facts(record: &RunRecord) -> Vec<(&'static str, String)> {
 pub(crate) fn cost(record: &RunRecord) -> Option<(&'static str, String)> {
     let cost = credits(record.cost);
     (record.cost > 0).then(|| ("cost", format!("{cost} credits")))
+}
+
+/// Lines about the messages that a run may send a person, and about the conversation in which it is a turn.
+pub(crate) fn messages(record: &RunRecord) -> Vec<(&'static str, String)> {
+    let recipient = record.recipient.as_ref().map(|person| ("writes to", person.to_string()));
+    let delivery = record.delivery.as_ref().map(|delivery| ("message", delivery.to_string()));
+    let turn = record.conversation.map(|conversation| ("turn in", conversation.to_string()));
+    [recipient, delivery, turn].into_iter().flatten().collect()
 }
 
 fn doing(doing: &Doing) -> String {

@@ -76,6 +76,7 @@ fn facts(explained: &RunExplained) -> Vec<(&'static str, String)> {
     position(record, &mut facts);
     facts.extend(agent_show::facts(record));
     facts.extend(agent_show::cost(record));
+    facts.extend(agent_show::messages(record));
     if let Some(parent) = record.parent {
         facts.push(("called by", format!("{} as {}", parent.run_id, parent.instance)));
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runfleet_broker::BrokerConfig;
-use runfleet_domain::limits::{ALARM_HANDOVER, ALARM_UNCLAIMED, LEASE};
+use runfleet_domain::limits::{ALARM_HANDOVER, ALARM_UNCLAIMED, CHAT_RETENTION, LEASE};
 use runfleet_runtime::Env;
 use runfleet_store::{StoreConfig, Timings};
 
@@ -57,7 +57,13 @@ pub fn store_from_env(env: &mut Env) -> Option<StoreConfig> {
         ALARM_HANDOVER,
         "When an outcome that is not handed over, or a job that has not ended, is published again; doubles each time.",
     );
+    let retention = env.millis_or(
+        "RUNFLEET_CHAT_RETENTION_MS",
+        CHAT_RETENTION,
+        "How long a conversation is kept after its last message.",
+    );
     let mut config = StoreConfig::new(url?, namespace?);
+    config.chat_retention = retention?;
     config.connections = connections?;
     config.timings =
         Timings { lease: lease?, alarm_unclaimed: unclaimed?, alarm_handover: handover? };
