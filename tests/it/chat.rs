@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use runfleet_client::{AgentStartOptions, Client};
+use runfleet_contracts::agent_run::AgentResult;
 use runfleet_contracts::agents::DeliverTo;
 use runfleet_contracts::chat::{
     ChatAuthor, ChatDecide, ChatDecision, ChatQuietHours, ChatRead, ChatReply, ChatSaid,
@@ -13,7 +14,7 @@ use runfleet_store::{
     Checkpoint, Claim, Claimed, MarkHow, MessageCaps, Reserve, Reserved, Store, TurnHeld, Wake,
 };
 use runfleet_testkit::wait_until;
-use runfleet_tests::{BOUND, Fleet, Options, project};
+use runfleet_tests::{BOUND, Fleet, Jobs, Options, project};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
@@ -35,7 +36,9 @@ fn person(fleet: &Fleet, who: &str, change: impl FnOnce(&mut Claims)) -> Result<
 /// A message of a run of the example's agent to ada.
 async fn sent(fleet: &Fleet, call: &str) -> Result<(RunId, ConversationId)> {
     let to = DeliverTo { personnel_id: "ada".into(), conversation: None, title: None };
-    let options = AgentStartOptions::new("Write to her.").deliver_to(to);
+    let options = AgentStartOptions::new("Write to her.")
+        .on_result("deal_coached", &json!(7))?
+        .deliver_to(to);
     let run_id = fleet.client()?.agents().start("deal-coach", options).await?.run_id.parse()?;
     let (workspace, _) = project();
     let message = Reserve {
@@ -267,9 +270,7 @@ async fn a_person_says_when_no_messages_are_wanted() -> Result<()> {
 #[tokio::test]
 async fn what_a_person_writes_is_answered_in_the_conversation_one_turn_after_the_other()
 -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
-    let mut fleet = fleet;
-    fleet.stop("agent-runner").await?;
+    let mut fleet = held_runner().await?;
     let (_, conversation) = sent(&fleet, "c1").await?;
     fleet.spawn("agent-runner", None)?;
     fleet.ready("agent-runner").await?;
@@ -293,5 +294,24 @@ async fn what_a_person_writes_is_answered_in_the_conversation_one_turn_after_the
         .filter_map(|entry| entry.run_id.clone())
         .collect();
     assert_eq!(answered, runs);
+    fleet.remove().await
+}
+
+/// CG-096, CG-105
+#[tokio::test]
+async fn the_job_of_a_run_gets_the_delivery_that_asking_tells() -> Result<()> {
+    let mut fleet = held_runner().await?;
+    let (workspace, name) = project();
+    let jobs = Jobs::take(&fleet.broker, workspace, name, true);
+    let (run, conversation) = sent(&fleet, "c1").await?;
+    fleet.spawn("agent-runner", None)?;
+    fleet.ready("agent-runner").await?;
+    let job = jobs.wait(run.outcome_job(), BOUND).await?;
+    let result: AgentResult = serde_json::from_str(job.payload.get())?;
+    let delivery = result.agent_run.delivery.context("a delivery")?;
+    assert_eq!((delivery.status.as_str(), &delivery.error_code), ("SENT", &None));
+    assert_eq!(delivery.conversation_id, Some(conversation.to_string()));
+    let state = fleet.client()?.agents().get(&run.to_string()).await?;
+    assert_eq!((state.status.as_str(), state.delivery), ("COMPLETED", Some(delivery)));
     fleet.remove().await
 }
