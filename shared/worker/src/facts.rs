@@ -2,7 +2,7 @@
 //! nobody has heard of has started or ended all the same.
 
 use runfleet_broker::Publisher;
-use runfleet_contracts::facts::{RunEnded, RunStarted};
+use runfleet_contracts::facts::{AgentProgress, Progress, RunEnded, RunStarted};
 use runfleet_domain::{Name, RunId, RunState};
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::RunRecord;
@@ -44,6 +44,22 @@ pub fn ended(publisher: &Publisher, run_id: RunId, of: Of<'_>, state: RunState) 
         project: of.project.clone(),
         target: of.target.clone(),
         state: state.public(run_id.kind()).to_owned(),
+        at: now_ms(),
+    });
+}
+
+/// An agent got further. When a conversation waits for it, the person of it hears that, otherwise the project.
+pub fn progress(publisher: &Publisher, record: &RunRecord, turn: u32, doing: Progress) {
+    let conversation = record.conversation;
+    publisher.publish_fact(&AgentProgress {
+        run_id: record.id,
+        workspace: record.workspace.clone(),
+        project: record.project.clone(),
+        agent: record.target.clone(),
+        conversation_id: conversation.map(|conversation| conversation.to_string()),
+        person: conversation.and_then(|_| record.user.clone()),
+        turn,
+        doing,
         at: now_ms(),
     });
 }

@@ -2,6 +2,7 @@
 
 use runfleet_agent::{Begin, Definition, Effect, ErrorCode, State};
 use runfleet_broker::{Classify, Failure, Verdict};
+use runfleet_contracts::facts::Progress;
 use runfleet_contracts::{AgentTool, AgentTurn, DeliverMessage};
 use runfleet_domain::MessageId;
 use runfleet_runtime::clock::now_ms;
@@ -183,6 +184,9 @@ impl Held<'_> {
     async fn perform(&self, effects: Vec<Effect>) -> Result<(), Failure> {
         let (run_id, lane) = (self.record.id, self.record.lane);
         let trace = self.record.traceparent.as_deref();
+        if let Some((turn, doing)) = progress(&effects) {
+            facts::progress(&self.deps.publisher, self.record, turn, doing);
+        }
         for effect in effects {
             let effect = match effect {
                 Effect::AskModel { turn, attempt, request } => {
@@ -222,5 +226,41 @@ impl Held<'_> {
             Finished::Ended(_) | Finished::Lost | Finished::Busy => Verdict::Duplicate,
             Finished::Missing => Verdict::Drop("no_such_run"),
         })
+    }
+}
+
+/// What live readers hear of what is asked for, with the number of its question.
+fn progress(effects: &[Effect]) -> Option<(u32, Progress)> {
+    let mut tools = Vec::new();
+    let mut turn = None;
+    for effect in effects {
+        let (call_id, name) = match effect {
+            Effect::AskModel { turn, .. } => return Some((*turn, Progress::Asking)),
+            Effect::CallTool { call_id, name, .. } => (call_id, name.as_str()),
+            Effect::SendMessage { call_id, .. } => (call_id, "sendMessage"),
+            _ => continue,
+        };
+        turn = turn.or_else(|| call_id.split('_').nth(1)?.parse().ok());
+        tools.push(name.to_owned());
+    }
+    Some((turn?, Progress::Calling { tools }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_hear_which_tools_an_answer_has_called() {
+        let send = |call: &str| Effect::SendMessage {
+            call_id: call.to_owned(),
+            message: "s3cret".to_owned(),
+            note: None,
+            deadline_ms: 1,
+        };
+        let tools = vec!["sendMessage".to_owned(); 2];
+        let told = progress(&[send("call_3_1"), send("call_3_2")]);
+        assert_eq!(told, Some((3, Progress::Calling { tools })));
+        assert_eq!(progress(&[]), None);
     }
 }
