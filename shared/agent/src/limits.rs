@@ -48,5 +48,6 @@ pub const SHORTENINGS_MAX: u32 = 2;
 pub const APPROVAL_MS: u64 = 15 * 60 * 1_000;
 /// Reason that a person gives for a rejection, in bytes.
 pub const REASON_BYTES_MAX: usize = 2_000;
-/// How long a message to a person may be on its way, in milliseconds: its sink may ask to be left alone for a while.
-pub const SEND_MS: u64 = 5 * 60 * 1_000;
+/// How long a message to a person may be on its way, in milliseconds, if the run lives that long: it may have to wait until the
+/// person can be disturbed. Whoever sends it gives up in time for the run to go on.
+pub const SEND_MS: u64 = 30 * 60 * 1_000;

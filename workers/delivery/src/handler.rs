@@ -134,7 +134,7 @@ impl Errand<'_> {
         let refused = match (may, &found) {
             (May::Wait(until), _) => {
                 let wait = Duration::from_millis(until.saturating_sub(now_ms()));
-                return Ok(Verdict::Snooze(wait));
+                return Ok(Verdict::Snooze(outcome::step(wait)));
             }
             (May::Not(refused), _) => Some(refused),
             // Its agent names a sink that is not there: somebody has to declare it.
@@ -167,7 +167,7 @@ impl Errand<'_> {
         let rules = snapshot.and_then(|snapshot| snapshot.agent(agent));
         let rules = rules.map_or_else(QuietRules::default, |agent| agent.spec.quiet_hours.clone());
         let known = Known { facts, settings: &settings, rules: &rules };
-        Ok(rules::may(&known, now, deadline))
+        Ok(rules::may(&known, now, outcome::until(deadline, now)))
     }
 
     async fn reserve(
@@ -267,7 +267,8 @@ impl Errand<'_> {
     }
 
     async fn settle(&self, held: &Held, sending: &Sending, outcome: Outcome) -> HandlerResult {
-        let left_ms = self.call.deadline.saturating_sub(now_ms());
+        let now = now_ms();
+        let left_ms = outcome::until(self.call.deadline, now).saturating_sub(now);
         match outcome::next(outcome, held.deduplicates(), self.attempt, left_ms) {
             Next::Settle(how) => self.mark(sending, how, held.kind()).await,
             Next::Again { how, wait } => {

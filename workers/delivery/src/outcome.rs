@@ -5,11 +5,14 @@
 
 use std::time::Duration;
 
-use runfleet_domain::retry::rung_after;
+use runfleet_domain::retry::{Rung, rung_after};
 use runfleet_store::{DeliveryStatus, MarkHow, Refused};
 
 /// Time that the last attempt must have left before the run gives up waiting, in milliseconds.
 const LAST_MS: u64 = 2_000;
+
+/// Time that a run has left after it was told that its message was given up, in milliseconds; a quarter of a shorter time.
+const FINISH_MS: u64 = 30_000;
 
 /// The sink, or the way to it, does not work.
 pub(crate) const UNAVAILABLE: Refused<'static> =
@@ -79,11 +82,25 @@ pub(crate) fn next(outcome: Outcome, deduplicates: bool, attempt: u32, left_ms: 
     }
 }
 
+/// Until when a message is tried for which its run waits until `deadline_ms`: the run is to be told in time to go on.
+pub(crate) fn until(deadline_ms: u64, now_ms: u64) -> u64 {
+    let left = deadline_ms.saturating_sub(now_ms);
+    deadline_ms.saturating_sub(FINISH_MS.min(left / 4))
+}
+
+/// How long to wait for a time that is `wait` away, with the waits that there are: never beyond it, but for the shortest one.
+pub(crate) fn step(wait: Duration) -> Duration {
+    let rungs = Rung::ALL.into_iter().map(Rung::delay);
+    rungs.filter(|rung| *rung <= wait).max().unwrap_or_else(|| Rung::S5.delay())
+}
+
 /// How long until the next attempt: what the sink asks for, but no less than the ladder says; none if nobody would wait that long.
 fn pause(asked: Option<Duration>, attempt: u32, left_ms: u64) -> Option<Duration> {
     let own = rung_after(attempt, 1)?.delay();
     let wait = asked.unwrap_or_default().max(own);
-    let ends_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).saturating_add(LAST_MS);
+    // Nothing waits for other times than those of the ladder.
+    let rung = Rung::at_least(wait).delay().max(wait);
+    let ends_ms = u64::try_from(rung.as_millis()).unwrap_or(u64::MAX).saturating_add(LAST_MS);
     (ends_ms < left_ms).then_some(wait)
 }
 
@@ -138,5 +155,19 @@ mod tests {
         let given_up = Next::Settle(MarkHow::NotSent(UNAVAILABLE));
         assert_eq!(busy(Some(seconds(3_600)), 1, LONG), given_up);
         assert_eq!(busy(None, 8, u64::MAX), given_up);
+    }
+
+    #[test]
+    fn a_run_is_told_in_time_to_go_on_and_a_wait_never_overshoots() {
+        assert_eq!(until(1_000_000, 0), 970_000);
+        assert_eq!(until(10_000, 0), 7_500);
+        assert_eq!(until(10_000, 10_000), 10_000);
+        assert_eq!(until(10_000, 20_000), 10_000);
+        for (wait, expected) in [(0, 5), (4, 5), (29, 5), (30, 30), (500, 120), (700, 600)] {
+            assert_eq!(step(seconds(wait)), seconds(expected), "{wait}");
+        }
+        // A pause between two rungs takes as long as the longer one.
+        let given_up = Next::Settle(MarkHow::NotSent(UNAVAILABLE));
+        assert_eq!(next(Outcome::Busy(Some(seconds(130))), false, 1, LONG), given_up);
     }
 }
