@@ -157,6 +157,33 @@ async fn an_attempt_is_tried_again_when_that_can_help_and_only_then() -> Result<
 }
 
 #[tokio::test]
+async fn an_attempt_is_judged_by_the_version_that_is_active_when_it_is_due() -> Result<()> {
+    let fleet = fleet().await?;
+    let declared = |timeout_ms| Declared {
+        name: "Changes".to_owned(),
+        timeout_ms,
+        max_attempts: 1,
+        schedule: None,
+    };
+    let host = host(&fleet, |_| Ending::Succeeds);
+    let client = fleet.client()?;
+    let later = |job: &str| Job::new(job).delay(Duration::from_secs(4));
+    fleet.declare("changes", declared(1_000)).await?;
+    let changed = client.jobs().enqueue(later("changes")).await?;
+    fleet.declare("changes", declared(2_000)).await?;
+    let came = host.wait(1, BOUND).await?.remove(0);
+    assert_eq!((came.run.job_id.to_string(), came.run.timeout_ms), (changed.run_id.clone(), 2_000));
+    ended(&fleet, &changed.run_id).await?;
+    let gone = client.jobs().enqueue(later("changes")).await?;
+    // The documents of the example are applied again, without that job.
+    fleet.declare("another", declared(1_000)).await?;
+    let record = ended(&fleet, &gone.run_id).await?;
+    assert_eq!(record.last_error.as_deref(), Some("JOB_NOT_DECLARED"));
+    assert_eq!((record.state, host.attempts().len()), (JobState::Failed, 1));
+    fleet.remove().await
+}
+
+#[tokio::test]
 async fn a_job_that_no_host_can_carry_out_fails_instead_of_waiting_for_ever() -> Result<()> {
     let fleet = fleet().await?;
     let _host = host(&fleet, |_| Ending::GivesUp);

@@ -89,8 +89,8 @@ impl Claims {
             Source::Development => "development",
             Source::Job => "job",
             Source::TriggerBefore | Source::TriggerAfter => "trigger",
-            // Whoever runs the platform, or a backfill.
-            _ => "management",
+            // A backfill, which whoever runs the platform has begun.
+            Source::Batch => "management",
         };
         word.to_owned()
     }

@@ -14,7 +14,7 @@ use crate::claims::Source;
 use crate::host::{
     AskId, HostAccepted, HostAnswer, HostOutcome, HostProgress, HostRequest, HostWork, ProcessCall,
 };
-use crate::job::{EnqueueJob, JobAccepted, JobDue, JobEnqueued, JobFailure, JobResult, JobRun};
+use crate::job::JobRun;
 use crate::message::{Advance, EndedProcess, Fresh, OutcomeReady, ProcessCompletion};
 use crate::operations::{
     AssignTask, CompleteTask, HistoryEntry, HistoryOf, HistoryPage, HistoryWhat, MessagePublished,
@@ -70,34 +70,6 @@ fn messages_inside_the_fleet_keep_their_form() {
         chain: 0,
     };
     check("run.outcome.v1", &outcome);
-    jobs_keep_their_form(run_id.outcome_job());
-}
-
-fn jobs_keep_their_form(job_id: runfleet_domain::JobId) {
-    check("job.result.v1", &JobResult { job_id, attempt: 1, succeeded: true, error: None });
-    let error = JobFailure { code: Some("RETRYABLE".into()), message: None, retryable: true };
-    check(
-        "job.result.v1-failed",
-        &JobResult { job_id, attempt: 1, succeeded: false, error: Some(error) },
-    );
-    check("job.accepted.v1", &JobAccepted { job_id, attempt: 1 });
-    let due = JobDue {
-        job_id,
-        workspace: "acme".parse().unwrap(),
-        project: "shop".parse().unwrap(),
-        job: "discount_decided".parse().unwrap(),
-    };
-    check("job.due.v1", &due);
-    let enqueue = EnqueueJob {
-        job: "discount_decided".into(),
-        payload: Some(raw("9007199254740993")),
-        delay_ms: Some(60_000),
-        run_at: None,
-        idempotency_key: Some("order:7".into()),
-    };
-    check("jobs.enqueue", &enqueue);
-    let enqueued = JobEnqueued { run_id: job_id.to_string(), duplicate: false };
-    check("jobs.enqueue.reply", &Reply::Done(enqueued));
 }
 
 fn object(json: &str) -> serde_json::Map<String, serde_json::Value> {

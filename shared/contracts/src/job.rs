@@ -251,6 +251,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::golden::check;
 
     const NOW: u64 = 1_764_468_000_000;
 
@@ -321,5 +322,35 @@ mod tests {
         let old =
             json!({"jobId": "JB1501JDX3Z8GF0000000000000000", "attempt": 1, "succeeded": false});
         assert_eq!(serde_json::from_value::<JobResult>(old).unwrap().error, None);
+    }
+
+    #[test]
+    fn jobs_keep_their_form() {
+        let job_id: JobId = "JB1501JDX3Z8GF0000000000000000".parse().unwrap();
+        let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
+        check("job.result.v1", &JobResult { job_id, attempt: 1, succeeded: true, error: None });
+        let error = JobFailure { code: Some("RETRYABLE".into()), message: None, retryable: true };
+        check(
+            "job.result.v1-failed",
+            &JobResult { job_id, attempt: 1, succeeded: false, error: Some(error) },
+        );
+        check("job.accepted.v1", &JobAccepted { job_id, attempt: 1 });
+        let due = JobDue {
+            job_id,
+            workspace: "acme".parse().unwrap(),
+            project: "shop".parse().unwrap(),
+            job: "discount_decided".parse().unwrap(),
+        };
+        check("job.due.v1", &due);
+        let enqueue = EnqueueJob {
+            job: "discount_decided".into(),
+            payload: Some(raw("9007199254740993")),
+            delay_ms: Some(60_000),
+            run_at: None,
+            idempotency_key: Some("order:7".into()),
+        };
+        check("jobs.enqueue", &enqueue);
+        let enqueued = JobEnqueued { run_id: job_id.to_string(), duplicate: false };
+        check("jobs.enqueue.reply", &crate::Reply::Done(enqueued));
     }
 }

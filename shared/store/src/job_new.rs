@@ -17,6 +17,9 @@ use crate::store::{Args, Store, check_shard, check_size};
 /// Longest text that says where a job comes from, in bytes.
 const BY_BYTES_MAX: usize = 128;
 
+/// Keys of every new job run; that of an idempotency key and that of a batch follow.
+const OWN_KEYS: usize = 5;
+
 /// When the first attempt of a job begins at the earliest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobTime {
@@ -58,6 +61,8 @@ pub struct EnqueueJob<'a> {
     pub time: JobTime,
     /// The execution that calls; its calls are counted if there is a bound.
     pub execution: &'a Name,
+    /// Whether the execution is a batch, which can be revoked.
+    pub batch: bool,
     /// Calls of every kind that one execution may make.
     pub calls_budget: Option<u32>,
     /// Jobs that one execution may enqueue.
@@ -127,6 +132,8 @@ pub enum Enqueued {
         /// How many do.
         used: u32,
     },
+    /// The batch is revoked.
+    Revoked,
     /// The verdict was to refuse, and neither message nor key names a job run.
     Refused,
 }
@@ -134,7 +141,7 @@ pub enum Enqueued {
 impl Store {
     /// Makes a job run, once per message id and once per idempotency key of the job. One round trip, whatever comes of it.
     ///
-    /// Checked in this order: calls of the execution (all, then those that enqueue), message id, key, verdict, jobs that wait.
+    /// Checked in this order: batch revoked (a message that has made a job run is told it all the same), calls of the execution (all, then those that enqueue), message id, key, verdict, jobs that wait.
     /// What is refused writes nothing but the call.
     ///
     /// # Errors
@@ -164,6 +171,7 @@ impl Store {
                 used: reply.parsed()?,
             },
             "full" => Enqueued::Full { limit: new.jobs_waiting_max, used: reply.parsed()? },
+            "revoked" => Enqueued::Revoked,
             "refused" => Enqueued::Refused,
             _ => return reply.unknown(),
         })
@@ -180,6 +188,7 @@ impl Store {
             keys.alarms(shard, AlarmSet::Done),
         ];
         names.extend(key_ref(new).map(|key_ref| keys.job_key(shard, &key_ref)));
+        names.extend(new.batch.then(|| keys.revoked(shard, workspace, project, new.execution)));
         names
     }
 
@@ -203,8 +212,8 @@ impl Store {
             .with(bound(new.calls_budget))
             .with(bound(new.calls_limit))
             .with(0)
-            .with(0)
-            .with(0)
+            .with(if new.key.is_some() { OWN_KEYS + 1 } else { 0 })
+            .with(if new.batch { OWN_KEYS + 1 + usize::from(new.key.is_some()) } else { 0 })
             .with(new.id)
             .with(new.jobs_waiting_max)
             .flag(new.verdict == Verdict::Accept)

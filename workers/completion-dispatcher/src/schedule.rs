@@ -94,6 +94,7 @@ impl Scheduler {
             key: None,
             time: JobTime::After(Duration::ZERO),
             execution: &self.execution,
+            batch: false,
             calls_budget: None,
             calls_limit: None,
             verdict: Verdict::Accept,
@@ -131,6 +132,7 @@ impl Scheduler {
             | Enqueued::Duplicate { .. }
             | Enqueued::BudgetExceeded { .. }
             | Enqueued::CallsExceeded { .. }
+            | Enqueued::Revoked
             | Enqueued::Refused => {}
         }
         Ok(())

@@ -8,7 +8,7 @@ use runfleet_contracts::job::{EnqueueJob as Options, JobEnqueued, JobTime as Tim
 use runfleet_contracts::{ErrorBody, ErrorCode, JobDue, Reply, Request};
 use runfleet_domain::admission::{self, EnqueuePlan, EnqueueRefusal, EnqueueRules, enqueue_bounds};
 use runfleet_domain::limits::{HOPS_START, JOB_CHAIN_MAX, StartLimits};
-use runfleet_domain::{JobId, MessageId, Shard};
+use runfleet_domain::{JobId, MessageId, Shard, Source};
 use runfleet_identity::Verified;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{EnqueueJob, Enqueued, JobTime, NewJobOrigin, Verdict as Admission};
@@ -157,6 +157,7 @@ impl Enqueueing<'_> {
                 Time::At(at) => JobTime::At(at),
             },
             execution: &claims.execution,
+            batch: claims.source == Source::Batch,
             calls_budget,
             calls_limit,
             verdict: if plan.is_some() { Admission::Accept } else { Admission::Refuse },
@@ -224,6 +225,9 @@ fn refusal(enqueued: &Enqueued, refused: Option<EnqueueRefusal>) -> ErrorBody {
     match (enqueued, refused) {
         (Enqueued::BudgetExceeded { limit, used }, _) => budget_spent(*limit, *used),
         (Enqueued::CallsExceeded { limit, used }, _) => used_up("jobs.enqueue", *limit, *used),
+        (Enqueued::Revoked, _) => {
+            ErrorBody::new(ErrorCode::PermissionDenied).with("reason", "TOKEN_REVOKED")
+        }
         (Enqueued::Full { limit, used }, _) => used_up("jobsWaiting", *limit, *used),
         (_, Some(EnqueueRefusal::Call(refusal))) => refusal.into(),
         (_, Some(EnqueueRefusal::Disabled)) => ErrorBody::new(ErrorCode::JobsDisabled),
@@ -254,6 +258,8 @@ mod tests {
         assert_eq!(used(calls, None), ("RATE_LIMITED", text("jobs.enqueue")));
         let budget = Enqueued::BudgetExceeded { limit: 100, used: 100 };
         assert_eq!(used(budget, None), ("RATE_LIMITED", text("capabilityCalls")));
+        let revoked = used(Enqueued::Revoked, Some(EnqueueRefusal::NotDeclared));
+        assert_eq!(revoked, ("PERMISSION_DENIED", text("TOKEN_REVOKED")));
         assert_eq!(refused(EnqueueRefusal::Disabled), ("JOBS_DISABLED", None));
         assert_eq!(refused(EnqueueRefusal::NotDeclared), ("VALIDATION_ERROR", text("job")));
         let chain = EnqueueRefusal::ChainTooLong { limit: 1_000, used: 1_000 };

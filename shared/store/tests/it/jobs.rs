@@ -27,6 +27,7 @@ struct Wish {
     waiting_max: u32,
     attempts: u32,
     verdict: Verdict,
+    batch: bool,
 }
 
 impl Wish {
@@ -42,6 +43,7 @@ impl Wish {
             waiting_max: 100,
             attempts: 3,
             verdict: Verdict::Accept,
+            batch: false,
         }
     }
 
@@ -61,6 +63,7 @@ impl Wish {
             key: self.key.as_ref(),
             time: self.time,
             execution: &self.execution,
+            batch: self.batch,
             calls_budget: self.budget,
             calls_limit: self.limit,
             verdict: self.verdict,
@@ -170,6 +173,24 @@ async fn an_execution_enqueues_so_many_jobs_and_its_other_calls_count_too() {
     other.made(&world).await;
     let refused = Wish { verdict: Verdict::Refuse, budget: None, limit: None, ..wish.again() };
     assert_eq!(refused.enqueue(&world).await, Enqueued::Refused);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_revoked_batch_enqueues_no_more_and_is_told_what_it_has_made() {
+    let world = World::new().await;
+    let (workspace, project) = (&world.workspace, &world.project);
+    let key = Some(key("k"));
+    let wish = Wish { batch: true, budget: None, limit: None, key, ..Wish::new() };
+    let job = wish.made(&world).await;
+    let hour = Duration::from_hours(1);
+    world.store.revoke_batch(workspace, project, &wish.execution, hour).await.unwrap();
+    assert_eq!(wish.enqueue(&world).await, Enqueued::Replayed { job });
+    assert_eq!(wish.again().enqueue(&world).await, Enqueued::Revoked);
+    let without_key = Wish { key: None, ..wish.again() };
+    assert_eq!(without_key.enqueue(&world).await, Enqueued::Revoked);
+    let other = Wish { execution: name("other"), ..without_key };
+    other.made(&world).await;
     world.end().await;
 }
 
