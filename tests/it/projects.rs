@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use runfleet_broker::{Management, Topology, TopologyAdmin};
 use runfleet_client::{AgentStartOptions, CallKind, Client, Error, ProcessStartOptions};
+use runfleet_contracts::agents::AgentRunState;
 use runfleet_contracts::claims::Source;
 use runfleet_contracts::host_call::{CallCode, CallFailure, CallOutcome};
+use runfleet_contracts::models::InvokeModel;
 use runfleet_contracts::projects::{HostSeen, RegisterVersion};
 use runfleet_contracts::{Claims, HostOutcome};
 use runfleet_testkit::{CallHost, Called, Doing, Handling, TestHost, wait_until};
@@ -80,6 +82,14 @@ fn told(code: &str, detail: &str) -> (String, String) {
 fn with_job(job: &str) -> Result<ProcessStartOptions> {
     let options = ProcessStartOptions::default().input(&json!({"amount": 120}))?;
     Ok(options.on_complete(job, &Value::Null)?)
+}
+
+async fn ended(client: &Client, run: &str) -> Result<AgentRunState> {
+    wait_until("the agent has ended", BOUND, || async {
+        let state = client.agents().get(run).await?;
+        Ok(!matches!(state.status.as_str(), "QUEUED" | "RUNNING")).map(|over| over.then_some(state))
+    })
+    .await
 }
 
 /// CG-116, CG-232
@@ -314,6 +324,40 @@ async fn hosts_of_the_active_version_get_the_calls_and_those_of_others_get_none(
     fleet.remove().await
 }
 
+const WRITER: &str = "apiVersion: runfleet/v1\nkind: Agent\nmetadata: {name: writer}\nspec: {model: played/one, systemPrompt: '{{system}} {{conversation}}'}\n";
+
+/// CG-238
+#[tokio::test]
+async fn a_model_call_is_answered_by_the_agent_that_the_project_has_for_it() -> Result<()> {
+    let scripts = format!("{}/scripts", env!("CARGO_MANIFEST_DIR"));
+    let settings = vec![("RUNFLEET_MODEL_SCRIPTS_DIR".to_owned(), scripts)];
+    let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
+    fleet.apply_documents("agents", AGENTS).await?;
+    let client = fleet.client()?;
+    let ask = |model: Option<&str>| -> Result<InvokeModel> {
+        let messages = json!([
+            {"role": "system", "content": "Be brief."}, {"role": "user", "content": "say hello"},
+        ]);
+        let model = model.map_or(json!({}), |model| json!({"model": model}));
+        let mut asked = json!({"messages": messages});
+        asked
+            .as_object_mut()
+            .context("an object")?
+            .extend(model.as_object().cloned().unwrap_or_default());
+        Ok(serde_json::from_value(asked)?)
+    };
+    let nobody = client.agents().invoke_model(&ask(None)?).await;
+    assert_eq!(refused(nobody), told("NOT_FOUND", "model"));
+    fleet.apply_documents("writer", WRITER).await?;
+    fleet.answer_models_with("writer").await?;
+    let other = client.agents().invoke_model(&ask(Some("played/two"))?).await;
+    assert_eq!(refused(other), told("NOT_FOUND", "model"));
+    let started = client.agents().invoke_model(&ask(Some("played/one"))?).await?;
+    let state = ended(&client, &started.run_id).await?;
+    assert_eq!(state.text.as_deref(), Some("Hello."));
+    fleet.remove().await
+}
+
 const PICKER: &str = "apiVersion: runfleet/v1\nkind: Agent\nmetadata: {name: picker}\nspec: {model: played/one, tools: [reserve]}\n";
 
 /// CG-232
@@ -334,11 +378,7 @@ async fn a_tool_of_the_active_version_is_called_by_an_agent_that_names_it() -> R
     });
     let client = fleet.client()?;
     let started = client.agents().start("picker", AgentStartOptions::new("reserve stock")).await?;
-    let state = wait_until("the agent has ended", BOUND, || async {
-        let state = client.agents().get(&started.run_id).await?;
-        Ok(!matches!(state.status.as_str(), "QUEUED" | "RUNNING")).map(|over| over.then_some(state))
-    })
-    .await?;
+    let state = ended(&client, &started.run_id).await?;
     assert_eq!(state.text.as_deref(), Some("It is reserved."));
     assert_eq!(host.requests().len(), 1);
     fleet.remove().await

@@ -153,6 +153,12 @@ impl Fleet {
         .await
     }
 
+    /// Applies the example project with an agent that answers its model calls.
+    pub async fn answer_models_with(&self, agent: &str) -> Result<()> {
+        let agent: Name = agent.parse()?;
+        self.apply_changed(|project| project.model_agents = vec![agent.clone()]).await
+    }
+
     /// Applies the example project with one more Process.
     pub async fn apply_process(&self, id: &str, bpmn: &str) -> Result<()> {
         let dir = self.dir.path().join("more");

@@ -8,6 +8,9 @@ pub const FILE_BYTES_MAX: usize = 1_048_576;
 /// Documents of one bundle, files of one bundle, and projects, Processes and agents of one workspace together.
 pub const DOCUMENTS_MAX: usize = 1_000;
 
+/// Agents of one project that answer model calls of its code.
+pub(crate) const MODEL_AGENTS_MAX: usize = 16;
+
 /// Jobs of one project.
 pub const JOBS_MAX: usize = 50;
 

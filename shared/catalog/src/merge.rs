@@ -253,6 +253,10 @@ impl Snapshot {
         };
         for (name, project) in &self.projects {
             let place = || format!("the policy of project {name} names");
+            for id in &project.model_agents {
+                let place = format!("the project {name} has for model calls");
+                check(place, "agent", id, self.agents.contains_key(id));
+            }
             for id in project.policy.processes.iter().flat_map(|section| &section.processes.ids) {
                 check(place(), "Process", id, self.processes.contains_key(id));
             }

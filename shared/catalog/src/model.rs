@@ -152,6 +152,9 @@ pub struct Project {
     /// Where its code reads and writes records; none means the only source of the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record_source: Option<Name>,
+    /// The agents that answer model calls of its code, at most 16: the first one with the model that is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model_agents: Vec<Name>,
     /// The active version as its hosts have registered it: `version` and `jobs` are those of it. None while the document says
     /// what is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -243,6 +243,16 @@ impl Snapshot {
         Ok(Merged { snapshot, definitions: Vec::new(), agent_versions, changes })
     }
 
+    /// The agent of a project that answers calls of a model; any model unless one is named. Only agents that can be started.
+    pub fn model_agent(&self, project: &Name, model: Option<&str>) -> Option<&Name> {
+        let agents = &self.project(project)?.model_agents;
+        agents.iter().find(|name| {
+            self.agent(name).is_some_and(|agent| {
+                agent.is_active() && model.is_none_or(|model| agent.model == model)
+            })
+        })
+    }
+
     /// Tools by name: those of the workspace, then those of the active versions of its projects.
     pub fn all_tools(&self) -> impl Iterator<Item = (&Name, &ToolDefinition)> {
         let registered = self.projects.values().filter_map(|project| project.registered.as_ref());

@@ -4,6 +4,7 @@ use runfleet_contracts::Operation;
 use runfleet_contracts::agents::{
     AgentGet, AgentRecord, AgentRunState, AgentStart, AgentStarted, ApprovalPolicy, DeliverTo,
 };
+use runfleet_contracts::models::InvokeModel;
 use runfleet_contracts::request::OutcomeJob;
 use runfleet_domain::admission::RunAs;
 use serde::Serialize;
@@ -140,6 +141,13 @@ impl Agents<'_> {
         let payload = written(options)?;
         AgentStart::parse(&payload)?;
         self.0.call(Operation::AgentsStart, payload).await
+    }
+
+    /// Asks a model: starts a run that answers once. Its text is the answer; see [`Agents::get`].
+    pub async fn invoke_model(self, options: &InvokeModel) -> Result<AgentStarted, Error> {
+        let payload = written(options)?;
+        InvokeModel::parse(&payload)?;
+        self.0.call(Operation::ModelsInvoke, payload).await
     }
 
     /// Where an agent run of this project stands.

@@ -57,6 +57,7 @@ fn examples(operation: Operation) -> (Value, Value) {
         Operation::DataQuery => golden!("data.query"),
         Operation::DataUpdate => golden!("data.update"),
         Operation::DataCreate => golden!("data.create"),
+        Operation::ModelsInvoke => golden!("models.invoke"),
     }
 }
 
@@ -97,6 +98,7 @@ fn id(operation: Operation) -> &'static str {
         Operation::DataQuery => "queryRecords",
         Operation::DataUpdate => "updateRecord",
         Operation::DataCreate => "createRecord",
+        Operation::ModelsInvoke => "invokeModel",
     }
 }
 
@@ -158,6 +160,7 @@ fn summary(operation: Operation) -> &'static str {
         Operation::DataQuery => "Looks for records of the workspace.",
         Operation::DataUpdate => "Changes fields of a record.",
         Operation::DataCreate => "Makes a record.",
+        Operation::ModelsInvoke => "Asks a model: starts a run of an agent that answers once.",
     }
 }
 

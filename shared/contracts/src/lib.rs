@@ -24,6 +24,7 @@ pub mod host_call;
 pub mod job;
 mod json;
 pub mod message;
+pub mod models;
 pub mod operations;
 pub mod processes;
 pub mod projects;

@@ -115,11 +115,14 @@ pub enum Operation {
     /// Make a record.
     #[serde(rename = "data.create")]
     DataCreate,
+    /// Ask a model.
+    #[serde(rename = "models.invoke")]
+    ModelsInvoke,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::ProcessesStart,
         Self::ProcessesGet,
         Self::ProcessesCancel,
@@ -150,6 +153,7 @@ impl Operation {
         Self::DataQuery,
         Self::DataUpdate,
         Self::DataCreate,
+        Self::ModelsInvoke,
     ];
 
     /// What kind of run it is about. Jobs are no runs of either kind; nobody asks.
@@ -157,6 +161,7 @@ impl Operation {
         match self {
             Self::AgentsStart
             | Self::AgentsGet
+            | Self::ModelsInvoke
             | Self::ChatList
             | Self::ChatRead
             | Self::ChatReply
@@ -174,9 +179,9 @@ impl Operation {
             | Self::ProcessesAssignTask
             | Self::ProcessesHistory
             | Self::ProcessesMessage
-            | Self::ProcessesSignal => RunKind::Process,
-            // Not about runs; whoever asks about runs does not ask about these.
-            Self::JobsEnqueue
+            | Self::ProcessesSignal
+            // Not about runs: nobody asks these for their kind.
+            | Self::JobsEnqueue
             | Self::ProjectsRegister
             | Self::ProjectsActivate
             | Self::ProjectsShow
@@ -222,6 +227,7 @@ impl Operation {
             Self::DataQuery => "data.query",
             Self::DataUpdate => "data.update",
             Self::DataCreate => "data.create",
+            Self::ModelsInvoke => "models.invoke",
         }
     }
 }

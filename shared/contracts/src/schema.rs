@@ -18,6 +18,8 @@ use crate::host::{HostAccepted, HostAnswer, HostProgress, HostRequest, ProcessCa
 use crate::host_call::{CallAnswer, CallProject, HostCall};
 use crate::job::{EnqueueJob, JobAccepted, JobDue, JobEnqueued, JobResult, JobRun};
 use crate::message::{Advance, OutcomeReady, ProcessCompletion};
+use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
+use crate::models::InvokeModel;
 use crate::operations::{
     AssignTask, CompleteTask, HistoryOf, HistoryPage, MessagePublished, OnRun, PublishMessage,
     RetryRun, RunOperated, SendSignal, SetVariables, SignalSent,
@@ -31,7 +33,7 @@ use crate::run_event::RunEvent;
 
 /// File name (without ending) and schema of each body.
 pub fn all() -> Vec<(&'static str, Schema)> {
-    vec![
+    let mut all = vec![
         ("request", schema_for!(Request)),
         ("processes.start", schema_for!(ProcessStart)),
         ("processes.start.reply", schema_for!(Reply<ProcessStarted>)),
@@ -63,6 +65,31 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("agents.start.reply", schema_for!(Reply<AgentStarted>)),
         ("agents.get", schema_for!(AgentGet)),
         ("agents.get.reply", schema_for!(Reply<AgentRunState>)),
+        ("agent-input", schema_for!(AgentInput)),
+        ("error", schema_for!(ErrorBody)),
+        ("execution-token", schema_for!(Claims)),
+        ("run.advance", schema_for!(Advance)),
+        ("host.request", schema_for!(HostRequest)),
+        ("host.accepted", schema_for!(HostAccepted)),
+        ("host.progress", schema_for!(HostProgress)),
+        ("host.answer", schema_for!(HostAnswer)),
+        ("process.call", schema_for!(ProcessCall)),
+        ("agent.turn", schema_for!(AgentTurn)),
+        ("agent.tool", schema_for!(AgentTool)),
+        ("run-event", schema_for!(RunEvent)),
+        ("run.outcome", schema_for!(OutcomeReady)),
+        ("job.run", schema_for!(JobRun)),
+        ("job.result", schema_for!(JobResult)),
+        ("process-completion", schema_for!(ProcessCompletion)),
+        ("agent-result", schema_for!(AgentResult)),
+    ];
+    all.extend(of_projects());
+    all
+}
+
+/// What hosts register and answer, and what code of projects asks for beside runs.
+fn of_projects() -> Vec<(&'static str, Schema)> {
+    vec![
         ("projects.register", schema_for!(RegisterVersion)),
         ("projects.register.reply", schema_for!(Reply<VersionRegistered>)),
         ("projects.activate", schema_for!(ActivateVersion)),
@@ -81,6 +108,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("data.update.reply", schema_for!(Reply<RecordFound>)),
         ("data.create", schema_for!(CreateRecord)),
         ("data.create.reply", schema_for!(Reply<RecordFound>)),
+        ("models.invoke", schema_for!(InvokeModel)),
+        ("models.invoke.reply", schema_for!(Reply<AgentStarted>)),
         ("host.call", schema_for!(HostCall)),
         ("host.callanswer", schema_for!(CallAnswer)),
         ("agent-input", schema_for!(AgentInput)),

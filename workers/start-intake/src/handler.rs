@@ -20,7 +20,7 @@ use crate::data::Sources;
 use crate::facts::FactServices;
 use crate::key_set::Keys;
 use crate::metrics::Metrics;
-use crate::{calls, chat, data, enqueue, get, operate, projects, start};
+use crate::{calls, chat, data, enqueue, get, models, operate, projects, start};
 
 /// How long a lane is held back when the next queue is full.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
@@ -226,6 +226,7 @@ pub(crate) async fn handle(
         | Operation::ChatDecide
         | Operation::ChatSettings => chat::chat(&deps, &caller, &message, &asks, request).await,
         Operation::JobsEnqueue => enqueue::enqueue(&deps, &caller, &message, &asks, request).await,
+        Operation::ModelsInvoke => models::invoke(&deps, &caller, &message, &asks, request).await,
         Operation::ProjectsRegister
         | Operation::ProjectsActivate
         | Operation::ProjectsShow

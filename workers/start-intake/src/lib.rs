@@ -13,6 +13,7 @@ mod get;
 mod handler;
 mod key_set;
 mod metrics;
+mod models;
 mod operate;
 mod projects;
 mod start;

@@ -13,8 +13,8 @@ use runfleet_domain::policy::Policy;
 use super::policy;
 use crate::bounds::{
     AGENT_DEPTH, CAPABILITY_CALLS, DISPLAY_CHARS_MAX, HOPS, JOB_ATTEMPTS, JOB_ATTEMPTS_DEFAULT,
-    JOB_CHAIN, JOB_TIMEOUT_MS, JOB_TIMEOUT_MS_DEFAULT, JOBS_MAX, JOBS_WAITING, STARTS_PER_DAY,
-    STARTS_PER_EXECUTION, VERSION_CHARS_MAX,
+    JOB_CHAIN, JOB_TIMEOUT_MS, JOB_TIMEOUT_MS_DEFAULT, JOBS_MAX, JOBS_WAITING, MODEL_AGENTS_MAX,
+    STARTS_PER_DAY, STARTS_PER_EXECUTION, VERSION_CHARS_MAX,
 };
 use crate::model::{CapabilityCalls, Job, Limits, Project};
 use crate::reader::At;
@@ -37,6 +37,9 @@ pub(super) fn read(spec: At<'_>) -> Option<Declared> {
     let policy_disabled = fields.or("policyState", false, |at| at.word(STATES));
     let limits = fields.or("limits", default_limits(), limits);
     let record_source = fields.or("recordSource", None, |at| at.parse().map(Some));
+    let model_agents = fields.or("modelAgents", Vec::new(), |at| {
+        at.items(MODEL_AGENTS_MAX)?.iter().map(At::parse).collect()
+    });
     fields.finish();
     let (policy, policy_approved) = policy?;
     let project = Project {
@@ -48,6 +51,7 @@ pub(super) fn read(spec: At<'_>) -> Option<Declared> {
         policy_disabled: policy_disabled?,
         limits: limits?,
         record_source: record_source?,
+        model_agents: model_agents?,
         registered: None,
     };
     Some(Declared { project, policy_approved })

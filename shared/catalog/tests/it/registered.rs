@@ -158,3 +158,21 @@ fn a_schema_that_is_none_or_names_another_is_told_by_its_place() {
         assert_eq!(error.details["field"], "tools[0].schema");
     }
 }
+
+#[test]
+fn the_first_agent_with_the_model_answers_model_calls() {
+    let project = "{version: '1', modelAgents: [off, small, large]}";
+    let files = Files::new(&[
+        WORKSPACE,
+        ("shop.yaml", &document("Project", "shop", project)),
+        ("off.yaml", &document("Agent", "off", "{model: s, state: inactive}")),
+        ("small.yaml", &document("Agent", "small", "{model: s}")),
+        ("large.yaml", &document("Agent", "large", "{model: l}")),
+        ("other.yaml", &document("Agent", "other", "{model: o}")),
+    ]);
+    let snapshot = merge(None, &files);
+    let agent = |model| snapshot.model_agent(&name("shop"), model).map(ToString::to_string);
+    assert_eq!(agent(None).as_deref(), Some("small"));
+    assert_eq!(agent(Some("l")).as_deref(), Some("large"));
+    assert_eq!((agent(Some("o")), agent(Some("x"))), (None, None));
+}

@@ -4,12 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::{check, object, raw};
 use crate::Reply;
+use crate::agents::AgentStarted;
 use crate::data::{
     CreateRecord, GetRecord, QueryRecords, RecordFound, RecordShown, RecordsFound, UpdateRecord,
 };
 use crate::host_call::{
     CallAnswer, CallCode, CallFailure, CallKind, CallOutcome, CallProblem, CallProject, HostCall,
 };
+use crate::models::{InvokeModel, ModelMessage, Role};
 use crate::projects::{
     Access, ActionDeclared, ActivateVersion, HostSeen, HostShown, JobDeclared, OpenSession,
     ProjectShown, RegisterVersion, ScheduleDeclared, SessionOpened, ShowProject, ToolDeclared,
@@ -119,6 +121,21 @@ fn calls_of_projects_keep_their_form() {
     ] {
         check(&format!("host.callanswer.v1-{name}"), &CallAnswer::to(&call, outcome));
     }
+}
+
+#[test]
+fn model_calls_keep_their_form() {
+    let message = |role, content: &str| ModelMessage { role, content: content.into() };
+    let asked = InvokeModel {
+        model: Some("Order 7".into()),
+        messages: vec![
+            message(Role::System, "Be brief."),
+            message(Role::User, "Look at the deal."),
+        ],
+    };
+    check("models.invoke", &asked);
+    let started = AgentStarted { run_id: super::AGENT_RUN.into(), duplicate: false };
+    check("models.invoke.reply", &Reply::Done(started));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use runfleet_contracts::chat::{ChatDecide, ChatList, ChatRead, ChatReply, ChatSe
 use runfleet_contracts::data::{CreateRecord, GetRecord, QueryRecords, UpdateRecord};
 use runfleet_contracts::host_call::CallProject;
 use runfleet_contracts::job::EnqueueJob;
+use runfleet_contracts::models::InvokeModel;
 use runfleet_contracts::operations::{
     AssignTask, CompleteTask, HistoryOf, OnRun, PublishMessage, RetryRun, SendSignal, SetVariables,
 };
@@ -87,6 +88,7 @@ fn options(operation: Operation, payload: &RawValue) -> Result<Accepted, ErrorBo
         Operation::DataQuery => QueryRecords::parse(payload).map(operate),
         Operation::DataUpdate => UpdateRecord::parse(payload).map(operate),
         Operation::DataCreate => CreateRecord::parse(payload).map(operate),
+        Operation::ModelsInvoke => InvokeModel::parse(payload).map(operate),
     }
 }
 
@@ -176,6 +178,7 @@ fn comes_back(request: &Request, accepted: &Accepted) {
         Operation::DataQuery => rewritten::<QueryRecords>(&again.payload),
         Operation::DataUpdate => rewritten::<UpdateRecord>(&again.payload),
         Operation::DataCreate => rewritten::<CreateRecord>(&again.payload),
+        Operation::ModelsInvoke => rewritten::<InvokeModel>(&again.payload),
     };
     let again = options(request.operation, &payload).unwrap();
     assert_eq!(format!("{again:?}"), format!("{accepted:?}"));
