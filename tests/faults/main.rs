@@ -6,6 +6,7 @@
 
 mod agents;
 mod bad_messages;
+mod calls;
 mod delivery;
 mod drain;
 mod jobs;

@@ -11,6 +11,7 @@ use runfleet_contracts::host_call::{CallCode, CallFailure, CallOutcome};
 use runfleet_contracts::models::InvokeModel;
 use runfleet_contracts::projects::{HostSeen, RegisterVersion};
 use runfleet_contracts::{Claims, HostOutcome};
+use runfleet_domain::Name;
 use runfleet_testkit::{CallHost, Called, Doing, Handling, TestHost, wait_until};
 use runfleet_tests::{AGENTS, BOUND, Fleet, Options, project};
 use serde_json::{Value, json};
@@ -349,7 +350,8 @@ async fn a_model_call_is_answered_by_the_agent_that_the_project_has_for_it() -> 
     let nobody = client.agents().invoke_model(&ask(None)?).await;
     assert_eq!(refused(nobody), told("NOT_FOUND", "model"));
     fleet.apply_documents("writer", WRITER).await?;
-    fleet.answer_models_with("writer").await?;
+    let writer: Name = "writer".parse()?;
+    fleet.apply_changed(|project| project.model_agents = vec![writer.clone()]).await?;
     let other = client.agents().invoke_model(&ask(Some("played/two"))?).await;
     assert_eq!(refused(other), told("NOT_FOUND", "model"));
     let started = client.agents().invoke_model(&ask(Some("played/one"))?).await?;

@@ -5,6 +5,7 @@ use runfleet_client::{Client, Error};
 use runfleet_contracts::Claims;
 use runfleet_contracts::claims::Source;
 use runfleet_contracts::data::QueryRecords;
+use runfleet_domain::Name;
 use runfleet_testkit::wait_until;
 use runfleet_tests::{BOUND, Fleet, Options, Web, WebAnswer};
 use serde_json::{Value, json};
@@ -54,18 +55,25 @@ async fn records_are_read_and_written_as_the_person_of_the_execution() -> Result
         ("CRM_TOKEN".to_owned(), "Bearer crm-s3cret".to_owned()),
     ];
     let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
-    let none = client(&fleet, |_| ())?;
-    assert_eq!(
-        refused(none.data().get("lead", "L-7").await),
-        told("NOT_SUPPORTED", "NO_RECORD_SOURCE")
-    );
+    let ada = client(&fleet, |claims| claims.hops = 3)?;
+    // The example has one source, of documents: it is the project's, and can only be read.
+    let written = ada.data().update("lead", "L-7", &json!({"stage": 2})).await;
+    assert_eq!(refused(written), told("NOT_SUPPORTED", "RECORDS_READ_ONLY"));
     let source = format!(
         "apiVersion: runfleet/v1\nkind: RecordSource\nmetadata: {{name: crm}}\nspec: {{http: {{url: '{}', headers: \
          {{Authorization: {{env: CRM_TOKEN}}}}}}}}\n",
         web.url("/records")
     );
     fleet.apply_documents("crm", &source).await?;
-    let ada = client(&fleet, |claims| claims.hops = 3)?;
+    let refusal =
+        wait_until("there are two sources, and the project names none", BOUND, || async {
+            let read = ada.data().get("lead", "L-7").await;
+            Ok(read.err())
+        })
+        .await?;
+    assert_eq!(refused::<()>(Err(refusal)), told("NOT_SUPPORTED", "NO_RECORD_SOURCE"));
+    let crm: Name = "crm".parse()?;
+    fleet.apply_changed(|project| project.record_source = Some(crm.clone())).await?;
     let found = wait_until("the source is known", BOUND, || async {
         Ok(ada.data().get("lead", "L-7").await.ok().flatten())
     })

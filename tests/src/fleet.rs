@@ -153,12 +153,6 @@ impl Fleet {
         .await
     }
 
-    /// Applies the example project with an agent that answers its model calls.
-    pub async fn answer_models_with(&self, agent: &str) -> Result<()> {
-        let agent: Name = agent.parse()?;
-        self.apply_changed(|project| project.model_agents = vec![agent.clone()]).await
-    }
-
     /// Applies the example project with one more Process.
     pub async fn apply_process(&self, id: &str, bpmn: &str) -> Result<()> {
         let dir = self.dir.path().join("more");
@@ -179,7 +173,8 @@ impl Fleet {
         self.apply_changed(|_| ()).await
     }
 
-    async fn apply_changed(&self, change: impl Fn(&mut Project)) -> Result<()> {
+    /// Applies the example project with a change, and every document that was applied beside it.
+    pub async fn apply_changed(&self, change: impl Fn(&mut Project)) -> Result<()> {
         self.apply_bundle(|bundle| bundle.projects.values_mut().for_each(change)).await
     }
 

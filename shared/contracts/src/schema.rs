@@ -18,7 +18,6 @@ use crate::host::{HostAccepted, HostAnswer, HostProgress, HostRequest, ProcessCa
 use crate::host_call::{CallAnswer, CallProject, HostCall};
 use crate::job::{EnqueueJob, JobAccepted, JobDue, JobEnqueued, JobResult, JobRun};
 use crate::message::{Advance, OutcomeReady, ProcessCompletion};
-use crate::message::{Advance, JobResult, JobRun, OutcomeReady, ProcessCompletion};
 use crate::models::InvokeModel;
 use crate::operations::{
     AssignTask, CompleteTask, HistoryOf, HistoryPage, MessagePublished, OnRun, PublishMessage,

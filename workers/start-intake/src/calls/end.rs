@@ -18,7 +18,7 @@ use crate::handler::Deps;
 const ON_ITS_WAY: Duration = Duration::from_millis(250);
 
 /// How long the answer of a call is kept that is no action, or that has failed: a request is not sent again later.
-const KEPT: Duration = Duration::from_mins(10);
+const KEPT: Duration = Duration::from_mins(2);
 
 /// What ends an attempt before its host has.
 pub(super) fn ending<'a>(
