@@ -81,8 +81,7 @@ impl Snapshot {
     /// person allow what it does. A tool of an MCP server is named `<server>__<tool>`.
     pub fn may_call(&self, by: Acting<'_>, agent: &Name, tool: &str) -> bool {
         let Some(agent) = self.agent(agent) else { return false };
-        let declared = tool.parse::<Name>().ok();
-        let declared = declared.and_then(|name| self.tools.get_key_value(&name));
+        let declared = self.all_tools().find(|(name, _)| name.as_str() == tool);
         if let Some((name, tool)) = declared {
             return self.is_tool_of(&agent.spec, name, tool)
                 && match &tool.kind {

@@ -1,6 +1,6 @@
 //! Registered versions of projects, and how one becomes the active one.
 
-use runfleet_catalog::{ActivateError, Callable, Declared, Snapshot};
+use runfleet_catalog::{Acting, ActivateError, Callable, Declared, Snapshot};
 use runfleet_contracts::ErrorBody;
 use runfleet_contracts::host_call::CallKind;
 use runfleet_contracts::projects::RegisterVersion;
@@ -95,6 +95,23 @@ fn tools_of_the_active_version_come_to_agents_that_name_them_as_new_versions_of_
     files.write("tool.yaml", document("Tool", "reserve", own));
     let own = merge(Some(&second.snapshot), &files);
     assert_eq!(own.blueprint(&name("clerk")).unwrap().tools[&name("reserve")].description, "Own.");
+}
+
+#[test]
+fn a_run_may_call_a_registered_tool_while_its_agent_has_it_and_the_active_version_declares_it() {
+    let first = merge(None, &files());
+    let may = |on: &Snapshot, tool: &str| {
+        let (shop, ada) = (name("shop"), name("ada"));
+        let by = Acting { project: &shop, user: Some(&ada) };
+        on.may_call(by, &name("clerk"), tool)
+    };
+    assert!(!may(&first, "reserve"));
+    let activate = |value: &Value| {
+        first.activate(&name("shop"), &read("shop", value).unwrap()).unwrap().snapshot
+    };
+    let active = activate(&version("1.4"));
+    assert!(may(&active, "reserve") && !may(&active, "nobody"));
+    assert!(!may(&activate(&json!({"version": "1.5"})), "reserve"));
 }
 
 #[test]
