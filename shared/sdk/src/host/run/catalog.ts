@@ -24,6 +24,8 @@ export class Catalog {
   readonly #data: ThreadData;
   #index: Index | undefined;
   #tools: Promise<Awaited<ReturnType<typeof loadTools>>> | undefined;
+  /** What was found once: asking Node for a module goes to the thread of its loader and back, even for one that is loaded. */
+  readonly #definitions = new Map<string, Definition>();
 
   constructor(data: ThreadData) {
     this.#data = data;
@@ -53,10 +55,14 @@ export class Catalog {
 
   /** A definition; none when the project has none of that name. */
   async definition(kind: Exclude<UnitKind, "tool">, name: string): Promise<Definition | undefined> {
-    const file = this.#index?.get(`${kind}:${name}`);
-    if (file === undefined) return undefined;
+    const place = `${kind}:${name}`;
+    const known = this.#definitions.get(place);
+    const file = this.#index?.get(place);
+    if (known !== undefined || file === undefined) return known;
     const { project } = collect([{ file, exports: await this.#load(file) }]);
-    return project[LISTS[kind]].get(name);
+    const found = project[LISTS[kind]].get(name);
+    if (found !== undefined) this.#definitions.set(place, found);
+    return found;
   }
 
   /** A tool; none when the project has none of that name. */
