@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use futures_util::future::try_join_all;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runfleet_domain::RunId;
 use runfleet_testkit::wait_until;
 use runfleet_tests::{
@@ -252,7 +252,8 @@ async fn many_messages_to_many_people_come_once_each_and_never_beyond_the_caps()
         }
         anyhow::Ok(run)
     };
-    let runs = try_join_all((0..PEOPLE).map(one)).await?;
+    let runs = stream::iter((0..PEOPLE).map(one)).buffer_unordered(16);
+    let runs: Vec<RunId> = runs.try_collect().await?;
     for run in &runs {
         for call in 0..EACH {
             post.told(*run, &format!("call_1_{call}")).await?;
