@@ -35,6 +35,22 @@ fn told(code: &str, detail: &str) -> (String, String) {
     (code.to_owned(), detail.to_owned())
 }
 
+/// Every request of the service said for whom it was made, and each write which one it was.
+fn the_source_was_told_who_asks(web: &Web) -> Result<()> {
+    let requests = web.requests("/records");
+    assert!(requests.iter().all(|request| request.authorization == "Bearer crm-s3cret"));
+    assert!(requests.iter().all(|request| request.body["personnelId"] == "ada"));
+    let filtered = requests.iter().find(|request| request.body["filter"].is_object());
+    assert_eq!(filtered.context("no filter")?.body["limit"], 5);
+    let writes: Vec<_> =
+        requests.iter().filter(|request| request.body["operation"].is_string()).collect();
+    assert_eq!((writes.len(), &writes[0].body["hops"]), (3, &json!(3)));
+    assert_eq!(writes[0].body["operation"], "update");
+    assert_eq!(writes[1].body["operation"], "create");
+    assert_ne!(writes[0].body["requestId"], writes[1].body["requestId"]);
+    Ok(())
+}
+
 /// CG-237
 #[tokio::test]
 async fn records_are_read_and_written_as_the_person_of_the_execution() -> Result<()> {
@@ -105,16 +121,6 @@ async fn records_are_read_and_written_as_the_person_of_the_execution() -> Result
     let read = before.data().get("lead", "L-7").await;
     assert_eq!(refused(read), told("PERMISSION_DENIED", "TRIGGER_READ_ONLY"));
 
-    let requests = web.requests("/records");
-    assert!(requests.iter().all(|request| request.authorization == "Bearer crm-s3cret"));
-    assert!(requests.iter().all(|request| request.body["personnelId"] == "ada"));
-    let filtered = requests.iter().find(|request| request.body["filter"].is_object());
-    assert_eq!(filtered.context("no filter")?.body["limit"], 5);
-    let writes: Vec<_> =
-        requests.iter().filter(|request| request.body["operation"].is_string()).collect();
-    assert_eq!((writes.len(), &writes[0].body["hops"]), (3, &json!(3)));
-    assert_eq!(writes[0].body["operation"], "update");
-    assert_eq!(writes[1].body["operation"], "create");
-    assert_ne!(writes[0].body["requestId"], writes[1].body["requestId"]);
+    the_source_was_told_who_asks(&web)?;
     fleet.remove().await
 }
