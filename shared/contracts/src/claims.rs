@@ -89,8 +89,8 @@ impl Claims {
             Source::Development => "development",
             Source::Job => "job",
             Source::TriggerBefore | Source::TriggerAfter => "trigger",
-            // A backfill, which whoever runs the platform has begun.
-            Source::Batch => "management",
+            // A backfill, or a host that registers itself: whoever runs the platform has begun that.
+            Source::Batch | Source::Host => "management",
         };
         word.to_owned()
     }
