@@ -10,6 +10,7 @@
 
 pub mod config;
 pub mod consumer;
+pub mod listener;
 pub mod management;
 pub mod metrics;
 pub mod names;
@@ -25,6 +26,7 @@ pub use consumer::{
     Classify, Consumer, ConsumerConfig, ConsumerError, DecodeError, Drained, Failure, Gate,
     HandlerResult, Inbound, Inbox, LaneConfig, Verdict,
 };
+pub use listener::{Heard, Listener};
 pub use management::{Management, ManagementError};
 pub use outgoing::Outgoing;
 pub use publisher::{Confirm, PublishError, Publisher, ReplyError};

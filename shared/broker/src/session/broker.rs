@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{QueueState, Session, supervisor};
 use crate::config::{BrokerConfig, ConfigError};
 use crate::consumer::{Consumer, ConsumerConfig};
+use crate::listener::Listener;
 use crate::metrics::Metrics;
 use crate::outgoing::short;
 use crate::publisher::{Publisher, facts};
@@ -185,6 +186,12 @@ impl Broker {
     /// Somebody who asks and waits for answers. One for each process is enough.
     pub fn requester(&self) -> Requester {
         Requester::new(&self.inner.shared, self.publisher(), &self.inner.handle)
+    }
+
+    /// Somebody who hears the facts with these routing keys, in which `*` is one word and `#` any number of them. Needs the right to
+    /// make a queue.
+    pub fn listen(&self, keys: Vec<String>) -> Listener {
+        Listener::new(&self.inner.shared, &self.inner.handle, keys)
     }
 
     /// Closes both connections, within about two seconds. Publishes afterwards fail.

@@ -1,5 +1,7 @@
 //! Facts: told to whoever listens, and no burden for anybody else.
 
+use std::time::Duration;
+
 use lapin::options::{QueueBindOptions, QueueDeclareOptions};
 use lapin::types::FieldTable;
 use runfleet_broker::Route;
@@ -7,7 +9,7 @@ use runfleet_broker::names::FACTS_EXCHANGE;
 use runfleet_contracts::facts::{RunEnded, RunStarted};
 use runfleet_domain::{Lane, RunId};
 
-use crate::fixture::{Fixture, publish, wait_until};
+use crate::fixture::{BOUND, Fixture, publish, wait_until};
 
 const QUEUE: &str = "start-intake.backfill";
 
@@ -86,4 +88,33 @@ async fn a_fact_that_the_broker_does_not_take_stops_nothing_else() {
     publish(&publisher, &Route::Start(Lane::Backfill), "m1").await;
     assert_eq!(fixture.purge(QUEUE).await, 1);
     assert!(fixture.reconnects() < 1.0, "the session was lost");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_hears_the_facts_of_its_keys_and_again_after_its_connection_was_lost() {
+    let fixture = Fixture::new(&[]).await;
+    let broker = fixture.broker().await;
+    let publisher = broker.publisher();
+    let mut listener = broker.listen(vec!["run.started.v1.acme.shop".into()]);
+    for target in ["one", "two"] {
+        let heard = async {
+            loop {
+                publisher.publish_fact(&started("other", target));
+                publisher.publish_fact(&started("shop", target));
+                let next = tokio::time::timeout(Duration::from_millis(100), listener.next());
+                let Ok(Some(heard)) = next.await else { continue };
+                assert_eq!(heard.kind, "run.started.v1");
+                let fact: RunStarted = serde_json::from_slice(&heard.body).unwrap();
+                assert_eq!(fact.project.as_str(), "shop");
+                if fact.target.as_str() == target {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(BOUND, heard).await.expect("nothing is heard");
+        if target == "one" {
+            wait_until("its connection is cut", async || fixture.kill_connections().await > 0)
+                .await;
+        }
+    }
 }
