@@ -26,3 +26,4 @@ mod tasks;
 mod tidy;
 
 mod node;
+mod turns;

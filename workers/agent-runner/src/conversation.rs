@@ -7,13 +7,16 @@ use runfleet_broker::{Classify, Failure, Publisher};
 use runfleet_contracts::facts::{
     AgentProgress, ChatFrom as Author, ChatMessage, FACT_TEXT_BYTES_MAX, Progress,
 };
-use runfleet_domain::ConversationId;
 use runfleet_domain::limits::CHAT_MESSAGES_AT_ONCE;
+use runfleet_domain::{ConversationId, RunId};
 use runfleet_runtime::clock::now_ms;
-use runfleet_store::{ChatFrom, HOLD_BYTES_MAX, ReadConversation, RunRecord, Store};
+use runfleet_store::{
+    ChatFrom, ChatMessage as Said, HOLD_BYTES_MAX, ReadConversation, RunRecord, Store,
+};
 use serde_json::{Value, json};
 
-/// What was said before the turn, oldest first. The message that the turn answers is not part of it, nor is what came after.
+/// What was said before the turn: each question with its answers, oldest first. The message that the turn answers is not part of it,
+/// nor is what the person has written after it.
 pub(crate) async fn earlier(store: &Store, record: &RunRecord) -> Result<Vec<Earlier>, Failure> {
     let Some(conversation) = record.conversation else { return Ok(Vec::new()) };
     let read = ReadConversation {
@@ -26,17 +29,35 @@ pub(crate) async fn earlier(store: &Store, record: &RunRecord) -> Result<Vec<Ear
     };
     let page = store.read_conversation(&read).await.transient("reading a conversation")?;
     let messages = page.map(|page| page.messages).unwrap_or_default();
-    let before = messages
-        .into_iter()
-        .take_while(|said| said.run != Some(record.id) || said.from != ChatFrom::Person);
-    // What the fleet has noted there is for people.
-    let spoken = before.filter(|said| said.from != ChatFrom::System);
-    let earlier = |said: runfleet_store::ChatMessage| Earlier {
+    let earlier = |said: Said| Earlier {
         agent: said.from == ChatFrom::Agent,
         text: said.text,
         note: said.note,
     };
-    Ok(spoken.map(earlier).collect())
+    Ok(before(messages, record.id).into_iter().map(earlier).collect())
+}
+
+/// What was said before the turn of `run`, out of the newest messages of its conversation. The person may have written on before
+/// earlier turns were over: their answers come later in the conversation, but were given before this turn.
+fn before(messages: Vec<Said>, run: RunId) -> Vec<Said> {
+    let is_asked = |said: &Said| said.from == ChatFrom::Person && said.run == Some(run);
+    let asked = messages.iter().position(is_asked).unwrap_or(messages.len());
+    let known = messages.into_iter().enumerate().filter(|(place, said)| match said.from {
+        ChatFrom::Person => *place < asked,
+        ChatFrom::Agent => said.run != Some(run),
+        // What the fleet has noted there is for people.
+        ChatFrom::System => false,
+    });
+    let (questions, answers): (Vec<_>, Vec<_>) =
+        known.map(|(_, said)| said).partition(|said| said.from == ChatFrom::Person);
+    let question = |answer: &Said| {
+        let same = |asked: &&Said| asked.run.is_some() && asked.run == answer.run;
+        questions.iter().find(same).map_or(answer.seq, |question| question.seq)
+    };
+    let mut all: Vec<_> = answers.into_iter().map(|answer| (question(&answer), answer)).collect();
+    all.extend(questions.into_iter().map(|question| (question.seq, question)));
+    all.sort_by_key(|(place, said)| (*place, said.seq));
+    all.into_iter().map(|(_, said)| said).collect()
 }
 
 /// Shows the person which calls wait for a decision, or that none do any more. Those that are too large together to be shown wait
@@ -134,4 +155,39 @@ pub(crate) fn tell_answer(publisher: &Publisher, record: &RunRecord) {
         from: Author::Agent,
         at: now_ms(),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_that_came_while_the_person_wrote_on_stand_behind_their_questions() {
+        let run =
+            |end: char| format!("AG1501JDX3Z8GF000000000000000{end}").parse::<RunId>().unwrap();
+        let said = |seq: u64, from: ChatFrom, of: char| Said {
+            seq,
+            at_ms: seq,
+            from,
+            text: seq.to_string(),
+            note: None,
+            run: Some(run(of)),
+        };
+        let (agent, person, system) = (ChatFrom::Agent, ChatFrom::Person, ChatFrom::System);
+        let all = vec![
+            said(1, agent, '9'),
+            said(2, person, '1'),
+            said(3, person, '2'),
+            said(4, person, '3'),
+            said(5, person, '4'),
+            said(6, agent, '1'),
+            said(7, system, '2'),
+            said(8, agent, '8'),
+            said(9, agent, '2'),
+        ];
+        let seen =
+            |of| before(all.clone(), run(of)).iter().map(|said| said.seq).collect::<Vec<_>>();
+        assert_eq!(seen('3'), [1, 2, 6, 3, 9, 8]);
+        assert_eq!(seen('1'), [1, 8, 9], "a turn does not see what its person wrote later");
+    }
 }

@@ -80,6 +80,7 @@ pub(super) struct When {
     pub(super) attempt: Option<u32>,
     pub(super) system: Option<String>,
     pub(super) user: Option<String>,
+    pub(super) earlier: Option<String>,
     pub(super) tool: Option<ToolSaid>,
 }
 

@@ -111,6 +111,7 @@ fn holds(when: &When, request: &TurnRequest) -> bool {
         && when.attempt.is_none_or(|attempt| attempt == request.attempt)
         && has(when.system.as_ref(), &request.system)
         && has(when.user.as_ref(), last_user(request))
+        && when.earlier.as_ref().is_none_or(|part| was_said(request, part))
         && when.tool.as_ref().is_none_or(|tool| {
             let Some(Message::Tools { results }) = request.messages.last() else { return false };
             results.iter().any(|result| {
@@ -126,6 +127,18 @@ fn last_user(request: &TurnRequest) -> &str {
         Message::Assistant { .. } | Message::Tools { .. } => None,
     });
     texts.into_iter().next().unwrap_or_default()
+}
+
+/// Whether a text of the user or the model before the last text of the user has this part.
+fn was_said(request: &TurnRequest, part: &str) -> bool {
+    let texts = request.messages.iter().filter_map(|message| match message {
+        Message::User { text } => Some((true, text.as_str())),
+        Message::Assistant { text, .. } => Some((false, text.as_str())),
+        Message::Tools { .. } => None,
+    });
+    let texts: Vec<_> = texts.collect();
+    let last = texts.iter().rposition(|(user, _)| *user).unwrap_or_default();
+    texts.iter().take(last).any(|(_, text)| text.contains(part))
 }
 
 fn answer(said: &Said, request: &TurnRequest) -> TurnAnswer {
