@@ -14,9 +14,11 @@ mod example;
 mod merge;
 #[cfg(test)]
 mod refused;
+#[cfg(test)]
 mod registered;
 #[cfg(test)]
 mod rights;
+#[cfg(test)]
 mod sinks;
 #[cfg(test)]
 mod snapshot;

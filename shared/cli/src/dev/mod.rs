@@ -160,12 +160,11 @@ async fn with_workers(
     for line in changes.to_string().lines() {
         say(&format!("  {line}"));
     }
-    match host::missing(checkout).await {
-        Some(why) => say(&format!("a stand-in takes the jobs of the example: {why}")),
-        None => {
-            say("starting the host of the example, its code is in deploy/example/shop");
-            *host = Some(Host::start(checkout, dir).await?);
-        }
+    if let Some(why) = host::missing(checkout).await {
+        say(&format!("a stand-in takes the jobs of the example: {why}"));
+    } else {
+        say("starting the host of the example, its code is in deploy/example/shop");
+        *host = Some(Host::start(checkout, dir).await?);
     }
     let arrived = demo::show(host.as_ref()).await?;
     if !arrived {
