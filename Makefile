@@ -7,7 +7,7 @@ export CARGO_TERM_COLOR ?= auto
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: install build run demo test test-faults contract sdk sdk-lint sdk-host lint bench golden clean-local
+.PHONY: install build run demo test test-faults test-browser contract sdk sdk-lint sdk-host lint bench golden clean-local
 install: ## install RabbitMQ and Redis if they are missing (starts nothing)
 	@deploy/local/install
 
@@ -27,6 +27,10 @@ test: install sdk ## everything but the fault suite, on a private RabbitMQ and R
 test-faults: install ## crashes and outages: real workers killed, servers restarted
 	$(CARGO) build --locked --workspace --all-targets
 	@deploy/local/with-services deploy/local/cargo-test faults
+
+test-browser: install ## the chat page of `make run` in a headless Chromium (needs Node 20; installs Chromium where apt-get may)
+	$(CARGO) build --locked --bins
+	@tests/browser/run
 
 contract: ## judge the published contract with public validators (needs Node 20 and npm)
 	@command -v npm >/dev/null || { echo "contract: npm is missing; install Node.js 20 (Debian: apt-get install nodejs npm)" >&2; exit 1; }

@@ -9,6 +9,7 @@ mod agent_tasks;
 mod agent_tools;
 mod agents;
 mod chat;
+mod chat_page;
 mod contract;
 mod credits;
 mod delivery;

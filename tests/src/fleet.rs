@@ -330,6 +330,12 @@ impl Fleet {
         Ok(self.running(worker)?.child.try_wait()?.is_some())
     }
 
+    /// Whoever signs its tokens.
+    pub fn signer(&self) -> Result<Signer> {
+        let pem = std::fs::read_to_string(self.dir.path().join("signing.pem"))?;
+        Ok(Signer::new("test", &pem.into())?)
+    }
+
     /// A bare connection to the fleet's broker.
     pub async fn wire(&self) -> Result<Wire> {
         Wire::connect(self.namespace.amqp.expose_secret()).await

@@ -11,6 +11,7 @@ mod chat;
 mod context;
 mod credits;
 mod dev;
+pub mod dev;
 mod job_list;
 mod jobs;
 mod keys;

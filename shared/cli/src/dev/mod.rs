@@ -1,5 +1,6 @@
 //! `runfleet dev`: a whole fleet on this machine, private and disposable, with the example project running on it.
 
+pub mod chat;
 mod demo;
 mod host;
 pub(crate) mod keys;
@@ -15,12 +16,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use runfleet_broker::Broker;
+use runfleet_domain::Name;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::chat::{ChatPage, Whose};
 use self::host::Host;
 use self::servers::Servers;
 use self::workers::Workers;
-use crate::context::DEV_ENV;
+use crate::context::{Context, DEV_ENV, Identity};
 
 /// Arguments of `dev`.
 #[derive(clap::Args)]
@@ -28,6 +33,12 @@ pub(crate) struct Args {
     /// End when the outcome job of the example has arrived: exit 0, or 1 if it does not arrive.
     #[arg(long)]
     demo: bool,
+    /// Whose conversations the chat page shows.
+    #[arg(long, default_value = "ada")]
+    person: Name,
+    /// Port of the chat page on this machine; 0 for any that is free.
+    #[arg(long, default_value_t = 0)]
+    chat_port: u16,
 }
 
 /// Speaks to whoever started it.
@@ -107,7 +118,7 @@ async fn fleet(
     env.insert("RUNFLEET_SECRET_VARIABLES".into(), model::variables());
     write_env(checkout, &env, &[])?;
     say("declaring exchanges, queues and policies");
-    let mut context = crate::context::Context::load()?;
+    let mut context = Context::load()?;
     context.topology_admin()?.apply().await.context("declaring the topology")?;
     say("starting five workers, logs in .runfleet/logs");
     let mut workers = Workers::start(dir, env.clone())?;
@@ -123,7 +134,15 @@ async fn fleet(
     };
     let code = match result {
         Ok(code) if !args.demo && code == ExitCode::SUCCESS => {
+            let page = open_page(&args.person, args.chat_port).await;
+            if let Err(error) = &page {
+                say(&format!("there is no chat page: {error:#}"));
+            }
             stay(&mut workers, host.as_mut(), stop).await;
+            if let Ok((page, broker)) = page {
+                drop(page);
+                broker.close().await;
+            }
             Ok(code)
         }
         other => other,
@@ -153,7 +172,7 @@ async fn with_workers(
     say("applying deploy/example");
     let mut bundle = crate::apply::read(&[checkout.join("deploy/example")])?;
     say(&format!("  {}", model::choose(&mut bundle)));
-    let mut context = crate::context::Context::load()?;
+    let mut context = Context::load()?;
     let changes =
         crate::apply::store_bundle(&context.store().await?, &context.topology_admin()?, &bundle)
             .await?;
@@ -213,6 +232,7 @@ fn introduce(metrics: &[(&str, String)], hosted: bool) {
     for line in [
         "target/debug/runfleet start process approve-discount --input '{\"amount\": 20000}' --job discount_decided",
         "target/debug/runfleet start agent deal-coach \"May we give a discount?\"",
+        "target/debug/runfleet start agent deal-coach \"Tell Ada about the deal\" --deliver-to ada",
         "target/debug/runfleet get ID        what its project sees",
         "target/debug/runfleet run show ID   what the ledger knows",
         "target/debug/runfleet topology show",
@@ -221,6 +241,24 @@ fn introduce(metrics: &[(&str, String)], hosted: bool) {
         say(&format!("  {line}"));
     }
     say("\nCtrl-C drains and stops everything.");
+}
+
+/// Serves the chat page, and says where it is and what opens it.
+async fn open_page(person: &Name, port: u16) -> Result<(ChatPage, Broker)> {
+    let mut context = Context::load()?;
+    let identity = Identity {
+        workspace: Some(demo::WORKSPACE.into()),
+        project: Some(demo::PROJECT.into()),
+        user: None,
+    };
+    let (workspace, project) = context.project(&identity)?;
+    let whose = Whose { workspace, project, person: person.clone() };
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.context("finding a port")?;
+    let (signer, broker) = (context.signer()?, context.broker()?);
+    let told = |code: &str| say(&format!("  code for the chat page, once: {code}"));
+    let page = ChatPage::start(listener, &broker, whose, signer, told)?;
+    say(&format!("  conversations of {person}: {}", page.url()));
+    Ok((page, broker))
 }
 
 /// Keeps the workers alive until somebody wants to end.
