@@ -10,7 +10,6 @@ mod calls;
 mod chat;
 mod context;
 mod credits;
-mod dev;
 pub mod dev;
 mod job_list;
 mod jobs;
