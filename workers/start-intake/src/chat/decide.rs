@@ -14,9 +14,6 @@ use crate::operate::{Done, Trouble, Written, answer, event_id};
 /// Why a run is woken about whose calls somebody has decided.
 const DECIDED: &str = "decided";
 
-/// What a model is told of calls that were held when the person wrote something else.
-const OVERTAKEN: &str = "was not decided about; the person has written something else";
-
 /// Whether a call waits for a decision of the person.
 fn is_held(held: &[HeldCall], run: &str, call: &str) -> bool {
     held.iter().any(|held| held.run_id == run && held.call_id == call)
@@ -50,7 +47,9 @@ impl Chatting<'_> {
             return Ok(Done::Refused(not_held()));
         };
         let id = event_id::of_request(&self.id).permanent("naming the event").before_writing()?;
-        match self.tell(run, &id, &options.call_id, decision(decided)).await.after_writing()? {
+        let call_id = options.call_id.clone();
+        let event = Event::Approval { call_id, decision: decision(decided) }.bounded();
+        match self.tell(run, &id, &event).await.after_writing()? {
             Appended::Added | Appended::Known => {}
             Appended::Full => {
                 return Ok(Done::no_room("INBOX_FULL", "finding room in the inbox of the run"));
@@ -62,28 +61,19 @@ impl Chatting<'_> {
         answer(ChatDecided { run_id: run.to_string(), call_id: options.call_id.clone() })
     }
 
-    /// Rejects everything that the active turn of a conversation holds: the person has written something else.
+    /// Closes everything that the active turn of a conversation holds: the person has written something else.
     pub(super) async fn close_held(&self, conversation: &Conversation) -> Result<(), Failure> {
-        let Some(run) = conversation.active else { return Ok(()) };
-        let held = show::held(conversation);
-        for (place, call) in held.iter().enumerate() {
-            let id = event_id::numbered(&self.id, place).permanent("naming the event")?;
-            let rejected = Decision::Reject { reason: Some(OVERTAKEN.to_owned()) };
-            // A full inbox, or a run that has ended, needs no decision of this kind: calls that nobody decides about expire.
-            self.tell(run, &id, &call.call_id, rejected).await?;
-        }
-        if held.is_empty() { Ok(()) } else { self.wake(run, DECIDED).await }
+        let active = conversation.active.filter(|_| conversation.pending.is_some());
+        let Some(run) = active else { return Ok(()) };
+        let id = event_id::of_request(&self.id).permanent("naming the event")?;
+        // A full inbox, or a run that has ended, needs no such word: calls that nobody decides about expire.
+        self.tell(run, &id, &Event::PassedOver).await?;
+        runfleet_faults::point("intake.decision_told");
+        self.wake(run, DECIDED).await
     }
 
-    async fn tell(
-        &self,
-        run: RunId,
-        id: &MessageId,
-        call_id: &str,
-        decision: Decision,
-    ) -> Result<Appended, Failure> {
-        let event = Event::Approval { call_id: call_id.to_owned(), decision }.bounded();
-        let body = serde_json::to_string(&event).permanent("writing the decision")?;
+    async fn tell(&self, run: RunId, id: &MessageId, event: &Event) -> Result<Appended, Failure> {
+        let body = serde_json::to_string(event).permanent("writing the event")?;
         self.deps.store.append_event(run, id, &body).await.transient("telling the run")
     }
 }

@@ -8,9 +8,11 @@ use runfleet_catalog::Snapshot;
 use runfleet_contracts::ErrorBody;
 use runfleet_contracts::agents::{AgentInput, ApprovalPolicy};
 use runfleet_contracts::chat::{ChatReply, ChatSaid};
+use runfleet_contracts::facts::{ChatFrom, ChatMessage};
 use runfleet_domain::admission::{self, AgentWish, Refusal, RunAs, Turn, Wish};
 use runfleet_domain::limits::AGENT_TIMEOUT_SECONDS;
 use runfleet_domain::{Name, RunId, RunKind};
+use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Conversation, Said, StartTurn};
 use ulid::Ulid;
 
@@ -48,6 +50,7 @@ impl Chatting<'_> {
             Said::Missing => return Ok(Done::Refused(missing(&options.conversation_id))),
         };
         runfleet_faults::point("intake.turn_committed");
+        self.told(&conversation, seq);
         if active == Some(run) {
             self.wake(run, BEGUN).await.after_writing()?;
         } else {
@@ -55,6 +58,20 @@ impl Chatting<'_> {
         }
         let queued = active.is_some_and(|active| active != run);
         answer(ChatSaid { seq, run_id: run.to_string(), queued })
+    }
+
+    /// Tells listeners that there is a message.
+    fn told(&self, conversation: &Conversation, seq: u64) {
+        self.deps.publisher.publish_fact(&ChatMessage {
+            message_id: format!("{}.{seq}", conversation.id),
+            conversation_id: conversation.id.to_string(),
+            new_conversation: false,
+            workspace: conversation.workspace.clone(),
+            agent: conversation.agent.clone(),
+            person: self.person.clone(),
+            from: ChatFrom::Person,
+            at: now_ms(),
+        });
     }
 
     /// Whether the agent answers this person.

@@ -9,11 +9,6 @@ pub(crate) fn of_request(id: &MessageId) -> Result<MessageId, NameError> {
     derived("request", id)
 }
 
-/// The id of one of several events that a request brings.
-pub(crate) fn numbered(id: &MessageId, place: usize) -> Result<MessageId, NameError> {
-    derived(&format!("request-{place}"), id)
-}
-
 /// `kind:id`, or `kind:` and the digest of an id that leaves no room for that.
 fn derived(kind: &str, id: &MessageId) -> Result<MessageId, NameError> {
     let plain = format!("{kind}:{id}");
