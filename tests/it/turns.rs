@@ -169,7 +169,7 @@ async fn calls_that_ask_wait_for_their_person_and_are_approved_edited_and_reject
 
     let approve = talk.about(&held[0], ChatDecision::Approve);
     let error = person(&talk.fleet, "ben")?.chat().decide(&approve).await.unwrap_err();
-    assert_eq!(error.code().map(|code| code.as_str()), Some("NOT_FOUND"));
+    assert_eq!(error.code().map(runfleet_contracts::ErrorCode::as_str), Some("NOT_FOUND"));
     talk.ada.chat().decide(&approve).await?;
     talk.held(2).await?;
     let again = talk.ada.chat().decide(&talk.about(&held[0], ChatDecision::Reject)).await;

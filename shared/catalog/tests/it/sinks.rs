@@ -15,7 +15,6 @@ fn with(documents: &[(&str, &str, &str)]) -> Files {
     files
 }
 
-#[expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 fn name(text: &str) -> Name {
     text.parse().unwrap()
 }

@@ -129,9 +129,8 @@ async fn login(shared: &Shared, body: Incoming) -> Answer {
     let Ok(Login { code }) = serde_json::from_slice(&body) else {
         return refused(StatusCode::BAD_REQUEST, "there is no code");
     };
-    let let_in = match shared.gate.open(&code) {
-        Ok(let_in) => let_in,
-        Err(_) => return refused(StatusCode::INTERNAL_SERVER_ERROR, "there is no randomness"),
+    let Ok(let_in) = shared.gate.open(&code) else {
+        return refused(StatusCode::INTERNAL_SERVER_ERROR, "there is no randomness");
     };
     let Some(let_in) = let_in else {
         sleep(PAUSE).await;
