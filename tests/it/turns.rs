@@ -3,11 +3,11 @@
 
 use anyhow::{Context as _, Result};
 use runfleet_client::{AgentStartOptions, Client};
-use runfleet_contracts::HostOutcome;
 use runfleet_contracts::agents::DeliverTo;
 use runfleet_contracts::chat::{
     ChatAuthor, ChatDecide, ChatDecision, ChatPage, ChatRead, HeldCall,
 };
+use runfleet_contracts::{ErrorCode, HostOutcome};
 use runfleet_testkit::{Doing, TestHost, wait_until};
 use runfleet_tests::{BOUND, Fleet, Options, ended, project};
 use serde_json::value::to_raw_value;
@@ -169,7 +169,7 @@ async fn calls_that_ask_wait_for_their_person_and_are_approved_edited_and_reject
 
     let approve = talk.about(&held[0], ChatDecision::Approve);
     let error = person(&talk.fleet, "ben")?.chat().decide(&approve).await.unwrap_err();
-    assert_eq!(error.code().map(runfleet_contracts::ErrorCode::as_str), Some("NOT_FOUND"));
+    assert_eq!(error.code(), Some(ErrorCode::NotFound));
     talk.ada.chat().decide(&approve).await?;
     talk.held(2).await?;
     let again = talk.ada.chat().decide(&talk.about(&held[0], ChatDecision::Reject)).await;

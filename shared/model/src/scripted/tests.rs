@@ -160,15 +160,16 @@ async fn the_script_in_the_readme_plays() {
 
 #[tokio::test]
 async fn a_rule_may_want_something_to_have_been_said_before_the_last_text_of_the_user() {
-    let script = "rules: [{when: {earlier: apples}, answer: {text: yes}}, {answer: {text: no}}]";
+    let script =
+        "rules: [{when: {earlier: apples}, answer: {text: known}}, {answer: {text: unknown}}]";
     let model = ScriptedModel::from_text("script.yaml", script).unwrap();
     let user = |text: &str| Message::User { text: text.to_owned() };
     let agent = |text: &str| Message::Assistant { text: text.to_owned(), tool_calls: Vec::new() };
     for (messages, expected) in [
-        (vec![user("apples?")], "no"),
-        (vec![user("apples?"), agent("Apples.")], "no"),
-        (vec![user("apples?"), agent("Yes."), user("And?")], "yes"),
-        (vec![user("Hello."), agent("I like apples."), user("And?")], "yes"),
+        (vec![user("apples?")], "unknown"),
+        (vec![user("apples?"), agent("Apples.")], "unknown"),
+        (vec![user("apples?"), agent("Yes."), user("And?")], "known"),
+        (vec![user("Hello."), agent("I like apples."), user("And?")], "known"),
     ] {
         let asked = TurnRequest { messages, ..request("") };
         let answer = model.turn(&asked, CancellationToken::new()).await.unwrap();
