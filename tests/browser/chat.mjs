@@ -15,7 +15,9 @@ class Fleet {
   printed = '';
 
   constructor() {
-    this.child = spawn(RUNFLEET, ['dev'], { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] });
+    // The fleet of a checkout keeps its data, and so the counts of what ada was sent by earlier tests.
+    const env = { ...process.env, RUNFLEET_CHAT_PER_DAY: '10000', RUNFLEET_CHAT_BURST: '100' };
+    this.child = spawn(RUNFLEET, ['dev'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] });
     this.child.stdout.on('data', (piece) => { this.printed += piece; });
     this.ended = new Promise((done) => { this.child.on('exit', done); });
     this.child.on('exit', (code) => { this.code = code ?? -1; });
