@@ -23,7 +23,13 @@ export type ErrorCode =
   | "RECIPIENT_NOT_FOUND"
   | "RECIPIENT_ACCESS_DENIED"
   | "RECIPIENT_AI_SEAT_REQUIRED"
-  | "DELIVERY_UNAVAILABLE";
+  | "DELIVERY_UNAVAILABLE"
+  | "JOBS_DISABLED"
+  | "INPUT_INVALID"
+  | "OUTPUT_INVALID"
+  | "TIMEOUT"
+  | "SCRIPT_ERROR"
+  | "STATE_CONFLICT";
 export type ReplyOfProcessStarted =
   | {
       ok: true;
@@ -72,6 +78,76 @@ export type ReplyOfAgentRunState =
       ok: false;
       error: ErrorBody;
     };
+export type ReplyOfJobEnqueued =
+  | {
+      ok: true;
+      data: JobEnqueued;
+    }
+  | {
+      ok: false;
+      error: ErrorBody;
+    };
+export type ReplyOfRecordFound =
+  | {
+      ok: true;
+      data: RecordFound;
+    }
+  | {
+      ok: false;
+      error: ErrorBody;
+    };
+export type ReplyOfRecordsFound =
+  | {
+      ok: true;
+      data: RecordsFound;
+    }
+  | {
+      ok: false;
+      error: ErrorBody;
+    };
+/**
+ * Who has said something.
+ */
+export type Role = "system" | "user" | "assistant";
+/**
+ * Whether an action may change anything.
+ */
+export type Access = "read" | "write";
+/**
+ * Whether calls of a tool run at once or need approval.
+ */
+export type ToolPermission = "ALLOW" | "ASK";
+/**
+ * How a tool gets to an agent.
+ */
+export type ToolScope = "GENERAL" | "SPECIFIED" | "CUSTOM";
+export type ReplyOfVersionRegistered =
+  | {
+      ok: true;
+      data: VersionRegistered;
+    }
+  | {
+      ok: false;
+      error: ErrorBody;
+    };
+export type ReplyOfProjectShown =
+  | {
+      ok: true;
+      data: ProjectShown;
+    }
+  | {
+      ok: false;
+      error: ErrorBody;
+    };
+export type ReplyOfSessionOpened =
+  | {
+      ok: true;
+      data: SessionOpened;
+    }
+  | {
+      ok: false;
+      error: ErrorBody;
+    };
 /**
  * What kind of execution of project code makes a call.
  */
@@ -85,7 +161,8 @@ export type Source =
   | "webhook"
   | "schedule"
   | "batch"
-  | "development";
+  | "development"
+  | "host";
 /**
  * What a host is asked for.
  */
@@ -129,6 +206,35 @@ export type HostOutcome =
         retryAfterMs?: number | null;
       };
     };
+/**
+ * What of a project is called.
+ */
+export type CallKind = "script" | "route" | "trigger" | "action";
+/**
+ * How a call went.
+ */
+export type CallOutcome =
+  | {
+      ok: unknown;
+    }
+  | {
+      failed: CallFailure;
+    };
+/**
+ * Codes that a host may tell.
+ */
+export type CallCode =
+  | "INPUT_INVALID"
+  | "OUTPUT_INVALID"
+  | "TIMEOUT"
+  | "SCRIPT_ERROR"
+  | "PERMISSION_DENIED"
+  | "RATE_LIMITED"
+  | "MAX_HOP_EXCEEDED"
+  | "RETRYABLE"
+  | "NOT_FOUND"
+  | "VALIDATION_ERROR"
+  | "STATE_CONFLICT";
 
 /**
  * The job that gets the outcome.
@@ -399,6 +505,453 @@ export interface AgentDelivery {
   newConversation: boolean;
 }
 /**
+ * Options of `jobs.enqueue` as they travel.
+ */
+export interface EnqueueJob {
+  /**
+   * A job that the active version of the project declares.
+   */
+  job: string;
+  /**
+   * What the handler gets: JSON of at most 65,536 bytes. Null, and nothing, is no payload.
+   */
+  payload?: unknown;
+  /**
+   * How long the first attempt waits, in milliseconds: at most 30 days. Not together with `runAt`.
+   */
+  delayMs?: number;
+  /**
+   * Unix milliseconds at which the first attempt begins at the earliest: at most 30 days ahead; in the past means at once.
+   */
+  runAt?: number;
+  /**
+   * Makes two calls for the same job one job run, for as long as that is stored.
+   */
+  idempotencyKey?: string;
+}
+/**
+ * Answer to `jobs.enqueue`.
+ */
+export interface JobEnqueued {
+  /**
+   * The job run.
+   */
+  runId: string;
+  /**
+   * Whether an earlier call with the same key made it.
+   */
+  duplicate: boolean;
+}
+/**
+ * Options of `data.get`.
+ */
+export interface GetRecord {
+  /**
+   * The kind of record.
+   */
+  objectSlug: string;
+  /**
+   * Which one.
+   */
+  recordId: string;
+}
+/**
+ * Answer to `data.get`, `data.update` and `data.create`.
+ */
+export interface RecordFound {
+  /**
+   * The record; null when there is none that the caller may see.
+   */
+  record?: RecordShown | null;
+}
+/**
+ * A record.
+ */
+export interface RecordShown {
+  /**
+   * The kind of record.
+   */
+  objectSlug: string;
+  /**
+   * Which one.
+   */
+  recordId: string;
+  /**
+   * Its fields.
+   */
+  fields: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * Options of `data.query`.
+ */
+export interface QueryRecords {
+  /**
+   * The kind of record.
+   */
+  objectSlug: string;
+  /**
+   * Those of these ids, at most 20; any unless it is given.
+   *
+   * @maxItems 20
+   */
+  recordIds?: string[];
+  /**
+   * Those in which this text is found: at most 1,000 characters.
+   */
+  search?: string;
+  /**
+   * Those whose fields have these values: at most 20.
+   */
+  filter?: {
+    [k: string]: unknown;
+  };
+  /**
+   * How many at most: 1 to 50; 10 unless it is given.
+   */
+  limit?: number;
+}
+/**
+ * Answer to `data.query`.
+ */
+export interface RecordsFound {
+  /**
+   * The records.
+   */
+  records: RecordShown[];
+}
+/**
+ * Options of `data.create`.
+ */
+export interface CreateRecord {
+  /**
+   * The kind of record.
+   */
+  objectSlug: string;
+  /**
+   * Its fields: an object of at most 65,536 bytes.
+   */
+  fields: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * Options of `data.update`.
+ */
+export interface UpdateRecord {
+  /**
+   * The kind of record.
+   */
+  objectSlug: string;
+  /**
+   * Which one.
+   */
+  recordId: string;
+  /**
+   * The new values of its fields: an object of at most 65,536 bytes. Fields that are not named stay as they are.
+   */
+  fields: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * One message of a conversation with a model.
+ */
+export interface ModelMessage {
+  role: Role;
+  /**
+   * What.
+   */
+  content: string;
+}
+/**
+ * Options of `models.invoke`.
+ */
+export interface InvokeModel {
+  /**
+   * The model, as the price table names it; that of the first agent which the project has for model calls unless it is given.
+   */
+  model?: string;
+  /**
+   * The conversation: 1 to 50 messages, the last one of a user and of at most 10,000 characters; those of the system together, and
+   * all others together, at most 32,768.
+   *
+   * @minItems 1
+   * @maxItems 50
+   */
+  messages: ModelMessage[];
+}
+/**
+ * A background job of a version.
+ */
+export interface JobDeclared {
+  /**
+   * Its key.
+   */
+  key: string;
+  /**
+   * A name for people, 1 to 250 characters; the key unless it is given.
+   */
+  name?: string;
+  /**
+   * One attempt, in milliseconds; 30,000 unless it is given.
+   */
+  timeoutMs?: number;
+  /**
+   * Attempts, the first included; 5 unless it is given.
+   */
+  maxAttempts?: number;
+  schedule?: ScheduleDeclared;
+}
+/**
+ * When a job runs by itself.
+ */
+export interface ScheduleDeclared {
+  /**
+   * Five fields: minute, hour, day of the month, month, day of the week. At most 128 characters.
+   */
+  cron: string;
+  /**
+   * The IANA time zone; UTC unless it is given.
+   */
+  timeZone?: string;
+}
+/**
+ * A trigger after a change.
+ */
+export interface TriggerDeclared {
+  /**
+   * Its key.
+   */
+  key: string;
+  /**
+   * One call, in milliseconds; 2,000 unless it is given.
+   */
+  timeoutMs?: number;
+}
+/**
+ * An action.
+ */
+export interface ActionDeclared {
+  /**
+   * Its key.
+   */
+  key: string;
+  access: Access;
+  /**
+   * One call, in milliseconds; 8,000 unless it is given.
+   */
+  timeoutMs?: number;
+}
+/**
+ * A tool for agents, carried out by the hosts of the project.
+ */
+export interface ToolDeclared {
+  /**
+   * Its name, by which agents and skills name it.
+   */
+  name: string;
+  /**
+   * A name for people, 1 to 250 characters.
+   */
+  title?: string;
+  /**
+   * What the model reads about it: 1 to 8,192 bytes.
+   */
+  description: string;
+  /**
+   * JSON Schema of its arguments, an object of at most 16,384 bytes; any object unless it is given.
+   */
+  schema?: {
+    [k: string]: unknown;
+  };
+  permission?: ToolPermission;
+  scope?: ToolScope;
+  /**
+   * Whether a call whose outcome is unknown may be repeated.
+   */
+  idempotent?: boolean;
+  /**
+   * Longest time of one call, in seconds; 60 unless it is given.
+   */
+  timeoutSeconds?: number;
+}
+/**
+ * Options of `projects.register`: everything that a version declares.
+ */
+export interface RegisterVersion {
+  /**
+   * The version: 1 to 64 letters, digits, `.`, `_`, `+` and `-`. What was registered once does not change.
+   */
+  version: string;
+  /**
+   * Its background jobs, at most 50; no two keys are equal when case is ignored.
+   *
+   * @maxItems 50
+   */
+  jobs?: JobDeclared[];
+  /**
+   * The names of its scripts, at most 200.
+   *
+   * @maxItems 200
+   */
+  scripts?: string[];
+  /**
+   * The names of its HTTP routes, at most 200.
+   *
+   * @maxItems 200
+   */
+  routes?: string[];
+  /**
+   * Its triggers after a change, at most 200.
+   *
+   * @maxItems 200
+   */
+  triggers?: TriggerDeclared[];
+  /**
+   * Its actions, at most 50.
+   *
+   * @maxItems 50
+   */
+  actions?: ActionDeclared[];
+  /**
+   * Its tools for agents, at most 64.
+   *
+   * @maxItems 64
+   */
+  tools?: ToolDeclared[];
+}
+/**
+ * Answer to `projects.register`.
+ */
+export interface VersionRegistered {
+  /**
+   * The version.
+   */
+  version: string;
+  /**
+   * Whether it is new; false when the same was registered before.
+   */
+  created: boolean;
+}
+/**
+ * A host and the version that it has loaded.
+ */
+export interface HostSeen {
+  /**
+   * What tells it from other hosts of the project: 1 to 64 letters, digits, `_` and `-`.
+   */
+  id: string;
+  /**
+   * The version that it has loaded.
+   */
+  version: string;
+}
+/**
+ * Options of `projects.show`.
+ */
+export interface ShowProject {
+  host?: HostSeen;
+}
+/**
+ * Answer to `projects.show`.
+ */
+export interface ProjectShown {
+  /**
+   * The registered version that is active, or null.
+   */
+  active?: string | null;
+  /**
+   * What is registered, the newest first.
+   */
+  versions: VersionShown[];
+  /**
+   * Hosts that have given a sign of life in the last minute, the latest first.
+   */
+  hosts: HostShown[];
+}
+/**
+ * A registered version, and how much of everything it declares.
+ */
+export interface VersionShown {
+  /**
+   * The version.
+   */
+  version: string;
+  /**
+   * Unix milliseconds.
+   */
+  registeredAt: number;
+  /**
+   * Whether it is active.
+   */
+  active: boolean;
+  /**
+   * Background jobs.
+   */
+  jobs: number;
+  /**
+   * Scripts.
+   */
+  scripts: number;
+  /**
+   * HTTP routes.
+   */
+  routes: number;
+  /**
+   * Triggers.
+   */
+  triggers: number;
+  /**
+   * Actions.
+   */
+  actions: number;
+  /**
+   * Tools.
+   */
+  tools: number;
+}
+/**
+ * A host that was seen lately.
+ */
+export interface HostShown {
+  /**
+   * What tells it from other hosts of the project.
+   */
+  id: string;
+  /**
+   * The version that it has loaded.
+   */
+  version: string;
+  /**
+   * Unix milliseconds of its last sign of life.
+   */
+  seenAt: number;
+}
+/**
+ * Options of `projects.session`.
+ */
+export interface OpenSession {
+  /**
+   * Whether the session may only read.
+   */
+  readOnly?: boolean;
+}
+/**
+ * Answer to `projects.session`.
+ */
+export interface SessionOpened {
+  /**
+   * An execution token of the source `development`.
+   */
+  token: string;
+  /**
+   * Unix milliseconds until which it is valid.
+   */
+  expiresAt: number;
+}
+/**
  * The claims of an execution token (a JWT signed with EdDSA). Identity comes from here and from the stored run only.
  */
 export interface Claims {
@@ -455,6 +1008,11 @@ export interface Claims {
    * For a backfill: a start that meets a daily limit waits for the next UTC day instead of being refused.
    */
   waitForDay?: boolean;
+  /**
+   * What `enqueuedBy` says of jobs that this execution enqueues, such as `job:KEY` or `trigger:KEY`; absent means a word for
+   * its source.
+   */
+  origin?: string | null;
 }
 /**
  * A Process run that has ended, as its job sees it.
@@ -560,7 +1118,8 @@ export interface AgentResult {
   agentRun: EndedAgentRun;
 }
 /**
- * One attempt of a background job, on the queue of its project.
+ * One attempt of a background job, on the queue of its project. `reply_to` of the message is the routing key, on the exchange
+ * `x.answers`, of everything that the host says about it.
  */
 export interface JobRun {
   /**
@@ -615,6 +1174,56 @@ export interface JobRun {
    * What the handler gets.
    */
   payload: unknown;
+  /**
+   * Attempts that the job has, the first included.
+   */
+  maxAttempts?: number;
+  /**
+   * How long the attempt may take, in milliseconds.
+   */
+  timeoutMs?: number;
+  /**
+   * Unix milliseconds before which the first attempt was not to begin; null for a job that was to begin at once.
+   */
+  runAt?: number | null;
+  /**
+   * Unix milliseconds after which the attempt must not be begun by this message any more; another one comes.
+   */
+  deadline?: number | null;
+  /**
+   * The version of the project that was active when the message was published.
+   */
+  version?: string | null;
+}
+/**
+ * A host has begun an attempt of a job. From now on its time counts.
+ */
+export interface JobAccepted {
+  /**
+   * The job run.
+   */
+  jobId: string;
+  /**
+   * The attempt that has begun.
+   */
+  attempt: number;
+}
+/**
+ * Why an attempt of a job failed.
+ */
+export interface JobFailure {
+  /**
+   * Capital letters, digits and `_`, at most 64; anything else, or nothing, is `SCRIPT_ERROR`.
+   */
+  code?: string | null;
+  /**
+   * For the host's own use: neither stored nor logged by the fleet, because it may hold data of the payload.
+   */
+  message?: string | null;
+  /**
+   * Whether the next attempt can help.
+   */
+  retryable?: boolean;
 }
 /**
  * How one attempt of a job ended, as its host reports it.
@@ -632,6 +1241,10 @@ export interface JobResult {
    * Whether the handler returned without an error.
    */
   succeeded: boolean;
+  /**
+   * Why it failed. Without it, a failure is for good.
+   */
+  error?: JobFailure | null;
 }
 /**
  * A request to the hosts of a project. Published to the queue of the project; `reply_to` names the routing key of the answer
@@ -751,4 +1364,116 @@ export interface HostProgress {
    * A text of at most 16 KiB.
    */
   chunk: string;
+}
+/**
+ * A call, as the hosts of the active version get it. Message id: `<callId>.<attempt>`; `reply_to` is the routing key of the
+ * answer on the exchange `x.answers`. The execution token for what the handler does is in the header `authorization`.
+ */
+export interface HostCall {
+  /**
+   * Names the call; with the attempt the same on every repetition of this message. Also the execution of the token.
+   */
+  callId: string;
+  /**
+   * Counts the attempts of an action that did not end, from 1.
+   */
+  attempt: number;
+  /**
+   * The workspace.
+   */
+  workspace: string;
+  /**
+   * The project.
+   */
+  project: string;
+  /**
+   * The version that declares it.
+   */
+  version: string;
+  kind: CallKind;
+  /**
+   * Its name or key.
+   */
+  name: string;
+  /**
+   * What it gets.
+   */
+  input: unknown;
+  /**
+   * For actions: what makes two calls one. Else null.
+   */
+  runId?: string | null;
+  /**
+   * Unix milliseconds after which nobody waits for the answer. A host that takes the call later drops it.
+   */
+  deadline: number;
+  /**
+   * What the answer has to repeat, so that nobody else can give it.
+   */
+  answerKey: string;
+  /**
+   * The person on whose behalf it is called, or null.
+   */
+  user?: string | null;
+  /**
+   * Whether the handler may only read.
+   */
+  readOnly: boolean;
+}
+/**
+ * Why a handler did not return.
+ */
+export interface CallFailure {
+  code: CallCode;
+  /**
+   * The code of the error that escaped the handler: capital letters, digits and `_`, at most 64.
+   */
+  scriptErrorCode?: string | null;
+  /**
+   * What was wrong with input or output; at most 20.
+   */
+  problems?: CallProblem[];
+  /**
+   * Whether the handler has sent anything that may have changed something.
+   */
+  writesMayHaveCompleted?: boolean;
+}
+/**
+ * One problem of an input or output. Repeats no value.
+ */
+export interface CallProblem {
+  /**
+   * Where.
+   */
+  path: string;
+  /**
+   * What.
+   */
+  message: string;
+}
+/**
+ * How a call went. Message id: `answer:<callId>.<attempt>`.
+ */
+export interface CallAnswer {
+  /**
+   * The call.
+   */
+  callId: string;
+  /**
+   * The attempt.
+   */
+  attempt: number;
+  /**
+   * The workspace, as the call said.
+   */
+  workspace: string;
+  /**
+   * The project, as the call said.
+   */
+  project: string;
+  /**
+   * What the call said.
+   */
+  answerKey: string;
+  outcome: CallOutcome;
 }
