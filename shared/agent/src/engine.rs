@@ -3,6 +3,7 @@
 //! What happens is split by topic: `ask` is about questions to models, `answer` about what they say, `calls` about tools.
 
 mod answer;
+mod approval;
 mod ask;
 mod calls;
 

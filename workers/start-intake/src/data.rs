@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use prometheus::Registry;
 use runfleet_broker::{Classify, Failure, Inbound, Verdict};
 use runfleet_catalog::{RecordSource as Declared, Snapshot};
 use runfleet_contracts::data::{
@@ -67,9 +66,9 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    pub(crate) fn new(config: DataConfig, registry: &Registry) -> anyhow::Result<Self> {
-        let http = Config { allow: config.allow, ..Config::default() };
-        let client = Client::new(http, registry).context("preparing calls of record sources")?;
+    pub(crate) fn new(config: DataConfig, http: &Client) -> anyhow::Result<Self> {
+        let own = Config { allow: config.allow, ..Config::default() };
+        let client = http.beside(own).context("preparing calls of record sources")?;
         // Without a breaker: the calls go to many places, and one that fails says nothing about the others.
         Ok(Self { service: client.service("records", None), places: config.places })
     }

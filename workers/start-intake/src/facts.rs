@@ -8,7 +8,6 @@ mod wire;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use prometheus::Registry;
 use runfleet_broker::{Classify, Failure};
 use runfleet_domain::Name;
 use runfleet_domain::admission::{BillingFacts, Facts, PersonFacts, RecipientFacts, Wish};
@@ -73,12 +72,13 @@ pub(crate) struct FactServices {
 
 impl FactServices {
     /// Prepares the client, if there is anything to call.
-    pub(crate) fn new(config: FactsConfig, registry: &Registry) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: FactsConfig, http: &Client) -> anyhow::Result<Self> {
         let FactsConfig { directory, billing, recipients, allow, timeout } = config;
         if directory.is_none() && billing.is_none() && recipients.is_none() {
             return Ok(Self::default());
         }
-        let client = Client::new(Config { allow, connect_within: timeout }, registry)
+        let client = http
+            .beside(Config { allow, connect_within: timeout })
             .context("preparing the HTTP client")?;
         let source = |purpose, endpoint: Option<Endpoint>| {
             let breaker = Some(BreakerConfig::default());

@@ -85,9 +85,11 @@ pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
     process.tasks.spawn(key_set.follow(process.shutdown.clone()));
     let fleet = Fleet::connect(config.fleet, process).await?;
     let lanes = fleet.lanes(&Lane::ALL);
-    let facts = FactServices::new(config.facts, &fleet.process.registry)?;
+    let http =
+        runfleet_http::Client::new(runfleet_http::Config::default(), &fleet.process.registry)?;
+    let facts = FactServices::new(config.facts, &http)?;
     let tokens = Tokens::open(&config.tokens)?;
-    let sources = Sources::new(config.data, &fleet.process.registry)?;
+    let sources = Sources::new(config.data, &http)?;
     let code = (tokens, sources);
     let deps = Arc::new(Deps::new(&fleet, keys, facts, &lanes, config.offered, code)?);
     fleet

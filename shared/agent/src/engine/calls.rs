@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::Run;
 use crate::code::ErrorCode;
-use crate::event::{Answer, AnswerCall, Decision, ToolFault};
+use crate::event::{Answer, AnswerCall, ToolFault};
 use crate::limits::{
     APPROVAL_MS, CALLS_PER_ANSWER_MAX, CYCLE_MAX, DENIED_ROUNDS_MAX, GRACE_MS, PROBLEMS_MAX,
-    REASON_BYTES_MAX, REPETITIONS_MAX, TEXT_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_RESULT_BYTES_MAX,
+    REPETITIONS_MAX, TEXT_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_RESULT_BYTES_MAX,
 };
 use crate::offer::{self, Tool, Work};
 use crate::schema::{self, Problem};
@@ -137,7 +137,7 @@ impl Run<'_> {
         Taken::Open(Open { place, arguments, stage })
     }
 
-    fn check(
+    pub(super) fn check(
         &self,
         name: &str,
         tool: &Tool,
@@ -208,7 +208,7 @@ impl Run<'_> {
     }
 
     /// The open call of an id: its place among the open ones.
-    fn find(&self, call_id: &str) -> Option<usize> {
+    pub(super) fn find(&self, call_id: &str) -> Option<usize> {
         let Step::Calling { open, .. } = &self.state.step else { return None };
         let calls = &self.state.exchanges.last()?.calls;
         open.iter().position(|open| calls.get(open.place).is_some_and(|call| call.id == call_id))
@@ -222,7 +222,7 @@ impl Run<'_> {
     }
 
     /// Closes an open call with its result.
-    fn close(&mut self, index: usize, mut result: CallResult) {
+    pub(super) fn close(&mut self, index: usize, mut result: CallResult) {
         let Step::Calling { open, cap, .. } = &mut self.state.step else { return };
         let closed = open.remove(index);
         result.content = clean(&result.content, *cap);
@@ -265,61 +265,6 @@ impl Run<'_> {
         };
         self.close(index, result);
         true
-    }
-
-    /// A person has decided. Only once, and only about a call that is held.
-    pub(super) fn decided(&mut self, call_id: &str, decision: Decision) -> bool {
-        let Some(index) = self.find(call_id) else { return false };
-        let Step::Calling { open, .. } = &self.state.step else { return false };
-        let (place, stage) = (open[index].place, open[index].stage);
-        if !matches!(stage, Stage::Held { .. }) {
-            return false;
-        }
-        let arguments = match decision {
-            Decision::Approve => open[index].arguments.clone(),
-            Decision::Reject { reason } => {
-                let reason = reason.as_deref().map(|reason| clean(reason, REASON_BYTES_MAX));
-                let reason = reason.filter(|reason| !reason.trim().is_empty());
-                let reason = reason.unwrap_or_else(|| "was rejected by a person".to_owned());
-                self.close(index, problem("", &reason));
-                return true;
-            }
-            Decision::Edit { arguments } => {
-                let written = Value::Object(arguments).to_string();
-                let Some(checked) = self.edited(place, &written) else { return false };
-                if let Some(call) =
-                    self.state.exchanges.last_mut().and_then(|last| last.calls.get_mut(place))
-                {
-                    call.arguments = written;
-                }
-                checked
-            }
-        };
-        if let Step::Calling { open, .. } = &mut self.state.step {
-            open[index] = Open { place, arguments, stage: Stage::Waiting };
-        }
-        true
-    }
-
-    /// The person who was to decide has written something else: nothing that was held is carried out.
-    pub(super) fn passed_over(&mut self) -> bool {
-        let mut any = false;
-        while let Step::Calling { open, .. } = &self.state.step
-            && let Some(index) =
-                open.iter().position(|open| matches!(open.stage, Stage::Held { .. }))
-        {
-            self.close(index, problem("", "was cancelled: the person wrote on without deciding"));
-            any = true;
-        }
-        any
-    }
-
-    /// Arguments that a person wrote, if they fit.
-    fn edited(&self, place: usize, written: &str) -> Option<Map<String, Value>> {
-        let call = self.state.exchanges.last()?.calls.get(place)?;
-        let tool = offer::tool(self.definition, &self.state, &call.name)?;
-        let fits = written.len() <= self.state.room() / 8;
-        self.check(&call.name, &tool, written).ok().filter(|_| fits)
     }
 
     /// Decisions and answers that should have come by now.
@@ -377,7 +322,7 @@ fn failure(problems: &[Problem]) -> CallResult {
     CallResult { content, error: true }
 }
 
-fn problem(path: &str, message: &str) -> CallResult {
+pub(super) fn problem(path: &str, message: &str) -> CallResult {
     let content = json!({"status": "error", "content": [{"path": path, "message": message}]});
     CallResult { content: content.to_string(), error: true }
 }

@@ -119,7 +119,7 @@ fn kind(fields: &mut Fields<'_>) -> Option<ToolKind> {
         "processStart" => {
             let mut fields = at.fields()?;
             let process = fields.required("process").and_then(|at| at.parse());
-            let wait = fields.or("wait", true, |at| waits(&at));
+            let wait = fields.or("wait", true, |at| at.boolean());
             fields.finish();
             Some(ToolKind::ProcessStart { process: process?, wait: wait? })
         }
@@ -139,16 +139,6 @@ fn kind(fields: &mut Fields<'_>) -> Option<ToolKind> {
         }
     }
 }
-
-/// There is no other way to start a Process yet, and a document must not promise one.
-fn waits(at: &At<'_>) -> Option<bool> {
-    let wait = at.boolean()?;
-    if !wait {
-        at.mistake("must be true or left out: a tool waits for the end of its Process");
-    }
-    wait.then_some(wait)
-}
-
 fn http(at: At<'_>) -> Option<HttpTool> {
     let mut fields = at.fields()?;
     let method = fields.or("method", Method::Post, |at| at.word(METHODS));
