@@ -9,8 +9,9 @@ use runfleet_domain::limits::{
 use runfleet_domain::{ConversationId, Lane, MessageId, Name, RunId, RunKind};
 
 use crate::chat::check_chars;
+use crate::digest::Digest;
 use crate::error::StoreError;
-use crate::keys::{AlarmSet, Digest};
+use crate::keys::AlarmSet;
 use crate::metrics::Operation;
 use crate::record::{OutcomeState, RUN_VERSION};
 use crate::reply::Reply;

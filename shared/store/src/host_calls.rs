@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use runfleet_domain::{Name, Shard};
 
+use crate::digest::Digest;
 use crate::error::StoreError;
-use crate::keys::Digest;
 use crate::metrics::Operation;
 use crate::reply::Reply;
 use crate::store::{Args, Store, call_token, check_size};

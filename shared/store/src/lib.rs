@@ -15,6 +15,7 @@ mod conversations;
 mod credits;
 mod days;
 mod delivery;
+mod digest;
 mod error;
 mod find;
 mod finish;

@@ -11,9 +11,10 @@ use runfleet_domain::limits::{
 };
 use runfleet_domain::{MessageId, Name, RunId, Shard};
 
+use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::inbox::{SEEN_MAX, Woken};
-use crate::keys::{AlarmSet, Digest};
+use crate::keys::AlarmSet;
 use crate::metrics::Operation;
 use crate::reply::Reply;
 use crate::runs::ALARM_WAKE;

@@ -3,8 +3,8 @@
 use runfleet_domain::limits::{EVENT_NAME_BYTES_MAX, RUN_WAITS_MAX};
 use runfleet_domain::{Name, RunId};
 
+use crate::digest::Digest;
 use crate::error::StoreError;
-use crate::keys::Digest;
 use crate::store::{check_shard, check_size};
 
 /// One message or signal that a run waits for.
