@@ -46,6 +46,7 @@ async fn bad_messages_are_parked_with_a_reason_and_block_nobody() -> Result<()> 
         ("x.process", "process-runner.interactive", advance, "run.advance.v1"),
         ("x.done", "completion-dispatcher.interactive", Some("run.outcome.v1"), "run.outcome.v1"),
         ("x.agent", "agent-runner.interactive", advance, "run.advance.v1"),
+        ("x.deliver", "delivery.interactive", Some("deliver.message.v1"), "deliver.message.v1"),
     ] {
         wire.publish(exchange, queue, kind, b"not json").await?;
         parked(&wire, queue, "malformed").await?;
@@ -65,7 +66,7 @@ async fn bad_messages_are_parked_with_a_reason_and_block_nobody() -> Result<()> 
     larger_than_a_message_may_be(&fleet).await?;
     let runs = start_many(fleet.client()?, 20, "good").await?;
     all_ended_once(&fleet, &jobs, &runs).await?;
-    for worker in ["process-runner", "completion-dispatcher", "agent-runner"] {
+    for worker in ["process-runner", "completion-dispatcher", "agent-runner", "delivery"] {
         let metrics = fleet.metrics(worker).await?;
         let counted = metrics
             .lines()
@@ -110,15 +111,6 @@ async fn a_message_of_a_run_that_does_not_exist_is_dropped_and_counted() -> Resu
         .await?;
         assert_eq!(wire.depth(&format!("dead.{worker}.interactive")).await?, 0);
     }
-    fleet.remove().await
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workers_that_cannot_do_their_work_yet_park_it_with_the_reason() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
-    let wire = fleet.wire().await?;
-    wire.publish("x.deliver", "delivery.interactive", Some("chat.send.v1"), b"{}").await?;
-    parked(&wire, "delivery.interactive", "not_supported").await?;
     fleet.remove().await
 }
 
