@@ -108,13 +108,15 @@ async fn a_task_waits_for_a_host_and_goes_on_with_the_first_answer_that_comes_in
     let host = host(&fleet, answers);
     runs.push(("silent", started(&client, "hasty", &json!({"work": "silent"})).await?));
     for (work, run) in runs {
-        let answer = match work {
-            "patient" => json!("east"),
-            "missing" => json!("caught at north"),
-            "twice" => json!(1),
-            _ => json!("heard"),
+        // Two answers that are under way at once may overtake each other: the first one that is stored counts.
+        let answers = match work {
+            "patient" => vec![json!("east")],
+            "missing" => vec![json!("caught at north")],
+            "twice" => vec![json!(1), json!(2)],
+            _ => vec![json!("heard")],
         };
-        assert_eq!(outcome(&jobs, run).await?, completed(&answer), "{work}");
+        let ended = outcome(&jobs, run).await?;
+        assert!(answers.iter().any(|answer| completed(answer) == ended), "{work}: {ended:?}");
     }
     let attempts = |work: &str| -> Vec<u32> {
         let requests = host.requests().into_iter().filter(|request| request.name == work);
