@@ -14,14 +14,12 @@ use runfleet_contracts::data::{
 use runfleet_contracts::{Claims, ErrorBody, ErrorCode, Operation, Request};
 use runfleet_domain::limits::StartLimits;
 use runfleet_domain::{Name, admission};
-use runfleet_http::{AllowList, Client, Config, Endpoint, Service, Url};
+use runfleet_http::{AllowList, Client, Config, Service};
 use runfleet_identity::Verified;
 use runfleet_runtime::Env;
-use runfleet_tools::{
-    Caller, Documents, HttpRecords, Record, RecordQuery, RecordSource, RecordWrite, SourceFailure,
-};
-use runfleet_worker::keys::{self, Places};
-use secrecy::ExposeSecret as _;
+use runfleet_tools::{Caller, Record, RecordQuery, RecordSource, RecordWrite, SourceFailure};
+use runfleet_worker::keys::Places;
+use runfleet_worker::records as sources;
 use serde_json::value::RawValue;
 
 use crate::answer;
@@ -74,29 +72,7 @@ impl Sources {
     }
 
     async fn of(&self, workspace: &Name, declared: &Declared) -> Option<Arc<dyn RecordSource>> {
-        match declared {
-            Declared::Documents { records } => {
-                let records = records.iter().map(|record| Record {
-                    object_slug: record.object_slug.clone(),
-                    record_id: record.record_id.clone(),
-                    fields: record.fields.clone(),
-                    activities: record.activities.clone(),
-                });
-                Some(Arc::new(Documents::new(records.collect())))
-            }
-            Declared::Http { url, headers, .. } => {
-                let mut endpoint = Endpoint::new(Url::parse(url).ok()?);
-                for (name, value) in headers {
-                    // A source is called with a bearer token or with nothing.
-                    let bearer = name.eq_ignore_ascii_case("authorization");
-                    let text =
-                        keys::read(value, workspace, &self.places).await.ok().filter(|_| bearer)?;
-                    let token = text.expose_secret().strip_prefix("Bearer ")?.to_owned();
-                    endpoint.bearer = Some(token.into());
-                }
-                Some(Arc::new(HttpRecords::new(self.service.clone(), endpoint)))
-            }
-        }
+        sources::source(declared, workspace, &self.service, &self.places).await
     }
 }
 

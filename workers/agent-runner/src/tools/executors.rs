@@ -9,16 +9,16 @@ use runfleet_catalog::{
     AgentBlueprint, Builtin, HttpTool as Declared, Method, RecordSource, Secretly, ToolKind,
 };
 use runfleet_domain::Name;
-use runfleet_http::{Client, Config, Endpoint, Service, Url};
+use runfleet_http::{Client, Config, Service};
 use runfleet_identity::AnswerKeys;
 use runfleet_mcp::McpTool;
 use runfleet_secrets::Secrets;
 use runfleet_tools::{
-    Auth, Calculate, CurrentTime, Documents, Executor, HttpRecords, HttpSpec, HttpTool, Record,
-    Records, SearchSpec, ToolOutcome, WebSearch, texts,
+    Auth, Calculate, CurrentTime, Executor, HttpSpec, HttpTool, Records, SearchSpec, ToolOutcome,
+    WebSearch, texts,
 };
 use runfleet_worker::keys::{self, Places};
-use runfleet_worker::{Fleet, Tokens};
+use runfleet_worker::{Fleet, Tokens, records};
 use secrecy::ExposeSecret as _;
 
 use crate::calls::Live;
@@ -135,29 +135,7 @@ impl Tools {
         workspace: &Name,
         source: &RecordSource,
     ) -> Option<Arc<dyn runfleet_tools::RecordSource>> {
-        match source {
-            RecordSource::Documents { records } => {
-                let records = records.iter().map(|record| Record {
-                    object_slug: record.object_slug.clone(),
-                    record_id: record.record_id.clone(),
-                    fields: record.fields.clone(),
-                    activities: record.activities.clone(),
-                });
-                Some(Arc::new(Documents::new(records.collect())))
-            }
-            RecordSource::Http { url, headers, .. } => {
-                let mut endpoint = Endpoint::new(Url::parse(url).ok()?);
-                for (name, value) in headers {
-                    // A source is called with a bearer token or with nothing.
-                    let bearer = name.eq_ignore_ascii_case("authorization");
-                    let text =
-                        keys::read(value, workspace, &self.places).await.ok().filter(|_| bearer)?;
-                    let token = text.expose_secret().strip_prefix("Bearer ")?.to_owned();
-                    endpoint.bearer = Some(token.into());
-                }
-                Some(Arc::new(HttpRecords::new(self.service.clone(), endpoint)))
-            }
-        }
+        records::source(source, workspace, &self.service, &self.places).await
     }
 
     async fn http(&self, workspace: &Name, declared: &Declared) -> Option<HttpTool> {
