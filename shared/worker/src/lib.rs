@@ -1,5 +1,5 @@
 //! What the five workers share above broker and ledger: settings, connecting, the catalog in memory, effects, the sweeper,
-//! execution tokens for project code, sources of records.
+//! execution tokens for project code, sources of records, services of the platform.
 //!
 //! Nothing here decides about one kind of run; that is the business of the workers.
 
@@ -10,6 +10,7 @@ pub mod facts;
 mod fleet;
 pub mod inbox;
 pub mod keys;
+pub mod platform;
 pub mod records;
 pub mod settings;
 mod sweeper;

@@ -5,21 +5,16 @@
 mod config;
 mod wire;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::Context;
 use runfleet_broker::{Classify, Failure};
 use runfleet_domain::Name;
 use runfleet_domain::admission::{BillingFacts, Facts, PersonFacts, RecipientFacts, Wish};
-use runfleet_http::{BreakerConfig, Client, Config, Endpoint, HttpError, Service};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use runfleet_http::Client;
+use runfleet_worker::platform::{RecipientAnswer, RecipientQuestion, Source};
 
-pub(crate) use self::config::FactsConfig;
-use self::wire::{
-    BillingAnswer, BillingQuestion, PersonAnswer, PersonQuestion, RecipientAnswer,
-    RecipientQuestion,
-};
+pub(crate) use self::config::{FactsConfig, from_env};
+use self::wire::{BillingAnswer, BillingQuestion, PersonAnswer, PersonQuestion};
 
 /// Facts under which everything is refused that a fact can refuse.
 const BAD: Facts = Facts {
@@ -45,51 +40,18 @@ pub(crate) struct About<'a> {
     pub(crate) model: Option<&'a str>,
 }
 
-/// One service and where it is.
-struct Source {
-    service: Service,
-    endpoint: Endpoint,
-}
-
-impl Source {
-    async fn ask<Q, A>(&self, question: &Q, within: Duration) -> Result<A, HttpError>
-    where
-        Q: Serialize,
-        A: DeserializeOwned,
-    {
-        self.service.post_json(&self.endpoint, question, within).await
-    }
-}
-
-/// The services that answer instead of the catalog; none by default.
-#[derive(Default)]
+/// The services that answer instead of the catalog.
 pub(crate) struct FactServices {
     directory: Option<Source>,
     billing: Option<Source>,
     recipients: Option<Source>,
-    timeout: Duration,
 }
 
 impl FactServices {
     /// Prepares the client, if there is anything to call.
     pub(crate) fn new(config: FactsConfig, http: &Client) -> anyhow::Result<Self> {
-        let FactsConfig { directory, billing, recipients, allow, timeout } = config;
-        if directory.is_none() && billing.is_none() && recipients.is_none() {
-            return Ok(Self::default());
-        }
-        let client = http
-            .beside(Config { allow, connect_within: timeout })
-            .context("preparing the HTTP client")?;
-        let source = |purpose, endpoint: Option<Endpoint>| {
-            let breaker = Some(BreakerConfig::default());
-            endpoint.map(|endpoint| Source { service: client.service(purpose, breaker), endpoint })
-        };
-        Ok(Self {
-            directory: source("directory", directory),
-            billing: source("billing", billing),
-            recipients: source("recipients", recipients),
-            timeout,
-        })
+        let [directory, billing, recipients] = config.sources(http)?;
+        Ok(Self { directory, billing, recipients })
     }
 
     /// Whether a service says what a workspace has paid for.
@@ -113,11 +75,10 @@ impl FactServices {
         known: Facts,
         until: Instant,
     ) -> Result<Facts, Failure> {
-        let within = self.timeout.min(until.saturating_duration_since(Instant::now()));
         let (person, billing, recipient) = tokio::try_join!(
-            self.person(about, within),
-            self.billing(about, within),
-            self.recipient(about, within),
+            self.person(about, until),
+            self.billing(about, until),
+            self.recipient(about, until),
         )?;
         Ok(Facts {
             person: person.unwrap_or(known.person),
@@ -129,7 +90,7 @@ impl FactServices {
     async fn person(
         &self,
         about: &About<'_>,
-        within: Duration,
+        until: Instant,
     ) -> Result<Option<PersonFacts>, Failure> {
         let (Some(source), Some(user)) = (&self.directory, about.user) else { return Ok(None) };
         let question = PersonQuestion {
@@ -140,14 +101,14 @@ impl FactServices {
             target: about.wish.target,
         };
         let answer: PersonAnswer =
-            source.ask(&question, within).await.transient("asking the directory")?;
+            source.ask(&question, Some(until)).await.transient("asking the directory")?;
         Ok(Some(answer.into()))
     }
 
     async fn billing(
         &self,
         about: &About<'_>,
-        within: Duration,
+        until: Instant,
     ) -> Result<Option<BillingFacts>, Failure> {
         let (Some(source), Some(_)) = (&self.billing, &about.wish.agent) else { return Ok(None) };
         let question = BillingQuestion {
@@ -156,14 +117,14 @@ impl FactServices {
             model: about.model,
         };
         let answer: BillingAnswer =
-            source.ask(&question, within).await.transient("asking the billing service")?;
+            source.ask(&question, Some(until)).await.transient("asking the billing service")?;
         Ok(Some(answer.into()))
     }
 
     async fn recipient(
         &self,
         about: &About<'_>,
-        within: Duration,
+        until: Instant,
     ) -> Result<Option<RecipientFacts>, Failure> {
         let recipient = about.wish.agent.and_then(|agent| agent.recipient);
         let (Some(source), Some(recipient)) = (&self.recipients, recipient) else {
@@ -175,7 +136,7 @@ impl FactServices {
             agent_id: about.wish.target,
         };
         let answer: RecipientAnswer =
-            source.ask(&question, within).await.transient("asking about the recipient")?;
+            source.ask(&question, Some(until)).await.transient("asking about the recipient")?;
         Ok(Some(answer.into()))
     }
 }

@@ -64,7 +64,7 @@ impl Config {
             true,
             "Whether background jobs can be enqueued; `JOBS_DISABLED` otherwise. Jobs of outcomes and schedules run all the same.",
         );
-        let facts = FactsConfig::from_env(env);
+        let facts = facts::from_env(env);
         let tokens = TokenSettings::from_env(env);
         let data = DataConfig::from_env(env);
         Some(Self {

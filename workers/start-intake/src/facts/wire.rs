@@ -1,6 +1,6 @@
-//! What the services of the platform are asked, and what they must answer. Fields that are not known here are ignored.
+//! What the services of the platform are asked about starts, and what they must answer. Fields that are not known here are ignored.
 
-use runfleet_domain::admission::{BillingFacts, PersonFacts, RecipientFacts};
+use runfleet_domain::admission::{BillingFacts, PersonFacts};
 use runfleet_domain::{Name, RunKind};
 use serde::{Deserialize, Serialize};
 
@@ -75,32 +75,6 @@ impl From<BillingAnswer> for BillingFacts {
     }
 }
 
-/// About a person who may get a message of an agent.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RecipientQuestion<'a> {
-    pub(super) workspace: &'a Name,
-    pub(super) personnel_id: &'a Name,
-    pub(super) agent_id: &'a Name,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each asked by name")]
-pub(super) struct RecipientAnswer {
-    delivery: bool,
-    exists: bool,
-    may_use: bool,
-    ai_seat: bool,
-}
-
-impl From<RecipientAnswer> for RecipientFacts {
-    fn from(answer: RecipientAnswer) -> Self {
-        let RecipientAnswer { delivery, exists, may_use, ai_seat } = answer;
-        Self { delivery, exists, may_use, ai_seat }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -126,10 +100,6 @@ mod tests {
             BillingQuestion { workspace: &demo, agent_id: &coach, model: Some("scripted/echo") };
         let expected = json!({"workspace": "demo", "agentId": "coach", "model": "scripted/echo"});
         assert_eq!(serde_json::to_value(billing).unwrap(), expected);
-        let recipient =
-            RecipientQuestion { workspace: &demo, personnel_id: &ada, agent_id: &coach };
-        let expected = json!({"workspace": "demo", "personnelId": "ada", "agentId": "coach"});
-        assert_eq!(serde_json::to_value(recipient).unwrap(), expected);
     }
 
     #[test]
