@@ -178,6 +178,11 @@ impl RunRecord {
         self.state.is_final() && self.outcome == OutcomeState::Pending
     }
 
+    /// Whether it should have ended by now.
+    pub fn is_late(&self, now_ms: u64) -> bool {
+        self.deadline_ms.is_some_and(|deadline| deadline <= now_ms)
+    }
+
     /// Reads the hash of `id`.
     pub(crate) fn read(id: RunId, mut fields: Fields) -> Result<Self, StoreError> {
         let fields = &mut fields;

@@ -15,6 +15,7 @@ pub mod records;
 pub mod settings;
 mod sweeper;
 pub mod tokens;
+pub mod waking;
 
 pub use catalog::{CatalogCache, CatalogError};
 pub use fleet::Fleet;

@@ -1,7 +1,6 @@
 //! One message: which run it is about, who may move it, and what becomes of a run that nobody may move any more.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use runfleet_agent::ErrorCode;
 use runfleet_broker::names::ANSWER_EXCHANGE;
@@ -13,20 +12,18 @@ use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Claim, Claimed, Finished, RunRecord, Store};
 use runfleet_worker::facts::{self, Of};
 use runfleet_worker::inbox::RunnerInbox;
+use runfleet_worker::waking::{self, Came};
 use runfleet_worker::{CatalogCache, Fleet, effects, ending};
 
 use crate::calls::Calls;
 use crate::definitions::Definitions;
-use crate::held::{Came, Held};
+use crate::held::Held;
 use crate::metrics::Metrics;
 use crate::slice::Ending;
 use crate::tools::{self, Tools};
 
 /// The queue of runs whose message came back after a crash.
 pub(crate) const QUARANTINE: &str = "agent-runner.quarantine";
-
-/// When a message is looked at again that was not brought to its end and whose run somebody holds.
-const HELD_PAUSE: Duration = Duration::from_secs(5);
 
 /// Attempts to begin a run whose records cannot be fetched.
 const ATTEMPTS: u32 = 3;
@@ -108,7 +105,7 @@ async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Fail
                 tracing::error!(%run_id, crashes, "a run is given up: each attempt killed its runner");
                 return held.finish(&Ending::failed(ErrorCode::InternalError)).await;
             }
-            held.work(inbox, came(&message, again || cut_off)).await
+            held.work(inbox, Came::of(&message.message_id, again || cut_off)).await
         }
         Claimed::Ended(record) => {
             // What its end calls for may not have been done.
@@ -117,32 +114,15 @@ async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Fail
         }
         Claimed::Missing => Ok(Verdict::Drop("no_such_run")),
         // Its deadline counts also while somebody holds it up.
-        Claimed::Paused(record) if is_late(&record) => end_late(deps, &record).await,
+        Claimed::Paused(record) if record.is_late(now_ms()) => end_late(deps, &record).await,
         Claimed::Paused(_) => Ok(Verdict::Drop("paused")),
-        // Whoever was at this message before may have stored what nobody has done yet, and whoever holds the run now was not
-        // told so: somebody has to come again.
-        Claimed::Busy { .. } if again => Ok(Verdict::Snooze(HELD_PAUSE)),
-        // Whoever holds the lease moves it on; if that one is dead, the alarm at the end of the lease wakes the run.
         Claimed::Busy { .. } => {
-            deps.count_slice("superseded");
-            Ok(Verdict::Duplicate)
+            if !again {
+                deps.count_slice("superseded");
+            }
+            Ok(waking::of_held(again))
         }
     }
-}
-
-/// Why a run is looked at, by the name of the message that wakes it.
-fn came(message: &Inbound<Advance>, again: bool) -> Came {
-    let why = message.message_id.rsplit(':').next().unwrap_or_default();
-    match why {
-        _ if again => Came::Again,
-        effects::RESUMED => Came::Again,
-        effects::ALARM => Came::Unfounded,
-        _ => Came::Told,
-    }
-}
-
-fn is_late(record: &RunRecord) -> bool {
-    record.deadline_ms.is_some_and(|deadline| deadline <= now_ms())
 }
 
 /// The deadline of a run that a person holds up has passed: it ends from outside.

@@ -8,6 +8,7 @@ use runfleet_domain::MessageId;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Checkpoint, Event as Stored, Finished, RunRecord, Saved};
 use runfleet_worker::facts::{self, Of};
+use runfleet_worker::waking::{self, Came};
 use runfleet_worker::{effects, ending};
 
 use crate::handler::Deps;
@@ -20,17 +21,6 @@ const SLICES_AT_ONCE: u32 = 32;
 
 /// Runs that one run has started and that are looked through.
 const CHILDREN_MAX: u32 = 1_000;
-
-/// Why a run is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Came {
-    /// Something has happened to it.
-    Told,
-    /// Its message was worked on before, and that did not come to its end.
-    Again,
-    /// Nothing may have happened.
-    Unfounded,
-}
 
 /// A run that this worker holds.
 pub(crate) struct Held<'a> {
@@ -221,11 +211,7 @@ impl Held<'_> {
             self.deps.count_slice("superseded");
         }
         ending::follow(store, &self.deps.publisher, record, &done).await?;
-        Ok(match done {
-            Finished::Finished { .. } => Verdict::Done,
-            Finished::Ended(_) | Finished::Lost | Finished::Busy => Verdict::Duplicate,
-            Finished::Missing => Verdict::Drop("no_such_run"),
-        })
+        Ok(waking::of_finished(&done))
     }
 }
 

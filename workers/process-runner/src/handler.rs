@@ -13,22 +13,20 @@ use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Appended, Claim, Claimed, Finished, RunRecord, Store, Told, Woken};
 use runfleet_worker::facts::{self, Of};
 use runfleet_worker::inbox::RunnerInbox;
+use runfleet_worker::waking::{self, Came};
 use runfleet_worker::{CatalogCache, Fleet, effects, ending};
 use serde_json::value::RawValue;
 
 use crate::answers::{self, Answers};
 use crate::call::Asks;
 use crate::definitions::Definitions;
-use crate::held::{Came, Held};
+use crate::held::Held;
 use crate::metrics::Metrics;
 use crate::slice::{self, Ending, Step, Worked};
 use crate::threads::{Threads, Unfinished};
 
 /// The queue of runs whose message came back after a crash.
 pub(crate) const QUARANTINE: &str = "process-runner.quarantine";
-
-/// When a message is looked at again that was not brought to its end and whose run somebody holds.
-const HELD_PAUSE: Duration = Duration::from_secs(5);
 
 /// Steps of a Process without costly expressions that are executed where its message is handled: going to another thread and
 /// back costs more.
@@ -192,35 +190,22 @@ async fn move_on(deps: &Deps, message: Inbound<Advance>) -> Result<Verdict, Fail
                 }
                 runfleet_faults::point("process.quarantined");
             }
-            if is_late(&record) {
+            if record.is_late(now_ms()) {
                 return held.finish(&too_late(), &[]).await;
             }
-            held.work(inbox, came(&message, again || cut_off)).await
+            held.work(inbox, Came::of(&message.message_id, again || cut_off)).await
         }
         Claimed::Ended(record) => ended_before(deps, &record).await,
         Claimed::Missing => Ok(Verdict::Drop("no_such_run")),
         // Its deadline counts also while somebody holds it up.
-        Claimed::Paused(record) if is_late(&record) => end_late(deps, &record).await,
+        Claimed::Paused(record) if record.is_late(now_ms()) => end_late(deps, &record).await,
         Claimed::Paused(_) => Ok(Verdict::Drop("paused")),
-        // Whoever was at this message before may have stored what nobody has done yet, and whoever holds the run now was not
-        // told so: somebody has to come again.
-        Claimed::Busy { .. } if again => Ok(Verdict::Snooze(HELD_PAUSE)),
-        // Whoever holds the lease moves it on; if that one is dead, the alarm at the end of the lease wakes the run.
         Claimed::Busy { .. } => {
-            deps.count_slice("superseded");
-            Ok(Verdict::Duplicate)
+            if !again {
+                deps.count_slice("superseded");
+            }
+            Ok(waking::of_held(again))
         }
-    }
-}
-
-/// Why a run is looked at, by the name of the message that wakes it.
-fn came(message: &Inbound<Advance>, again: bool) -> Came {
-    let why = message.message_id.rsplit(':').next().unwrap_or_default();
-    match why {
-        _ if again => Came::Again,
-        effects::RESUMED => Came::Again,
-        effects::ALARM => Came::Unfounded,
-        _ => Came::Told,
     }
 }
 
@@ -286,10 +271,6 @@ fn outcome_of(run_id: RunId, fresh: &Fresh) -> Option<OutcomeReady> {
         hops: fresh.hops,
         chain: fresh.chain,
     })
-}
-
-fn is_late(record: &RunRecord) -> bool {
-    record.deadline_ms.is_some_and(|deadline| deadline <= now_ms())
 }
 
 fn too_late() -> Ending {

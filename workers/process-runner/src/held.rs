@@ -7,6 +7,7 @@ use runfleet_flow::{Definition, Effect, State, Subscription};
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{Checkpoint, Event as Stored, Finished, RunRecord, Saved, Wait, Waits, Wake};
 use runfleet_worker::facts::{self, Of};
+use runfleet_worker::waking::{self, Came};
 use runfleet_worker::{effects, ending};
 
 use crate::events;
@@ -16,17 +17,6 @@ use crate::slice::{self, Ending, Save, Step, Worked};
 
 /// Slices in one delivery. More than one only while events come in, each of which brings up to a hundred of them.
 const SLICES_AT_ONCE: u32 = 32;
-
-/// Why a run is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Came {
-    /// Something has happened to it.
-    Told,
-    /// Its message was worked on before, and that did not come to its end.
-    Again,
-    /// Nothing may have happened.
-    Unfounded,
-}
 
 /// A run that this worker holds.
 pub(crate) struct Held<'a> {
@@ -183,11 +173,7 @@ impl Held<'_> {
             self.deps.count_slice("superseded");
         }
         ending::follow(store, &self.deps.publisher, record, &done).await?;
-        Ok(match done {
-            Finished::Finished { .. } => Verdict::Done,
-            Finished::Ended(_) | Finished::Lost | Finished::Busy => Verdict::Duplicate,
-            Finished::Missing => Verdict::Drop("no_such_run"),
-        })
+        Ok(waking::of_finished(&done))
     }
 
     fn performer(&self) -> Performer<'_> {
