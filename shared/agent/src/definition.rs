@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jsonschema::Validator;
 use regex::Regex;
-use runfleet_catalog::{AgentBlueprint, BlueprintError, Rules, Template};
+use runfleet_catalog::{AgentBlueprint, Rules, StoredError, Template};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -42,7 +42,7 @@ pub struct Definition {
 pub enum DefinitionError {
     /// It cannot be read.
     #[error(transparent)]
-    Blueprint(#[from] BlueprintError),
+    Blueprint(#[from] StoredError),
     /// The schema of a tool cannot be used.
     #[error("the input schema of the tool {0} cannot be used")]
     Schema(String),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentSpec;
 use crate::snapshot::Snapshot;
+use crate::stored::{self, StoredError};
 use crate::tool::{McpServer, ModelProvider, RecordSource, Scope, SkillDefinition, ToolDefinition};
 
 /// The format of stored blueprints that this code writes.
@@ -44,29 +45,10 @@ pub struct AgentBlueprint {
     pub record_source: Option<RecordSource>,
 }
 
-/// Why a stored blueprint cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum BlueprintError {
-    /// A newer release wrote it. Wait: this worker is about to be replaced.
-    #[error("the definition has format {0}, newer than {BLUEPRINT_FORMAT}")]
-    Newer(u32),
-    /// It is not a blueprint.
-    #[error("the definition cannot be read")]
-    Unreadable(#[source] serde_json::Error),
-}
-
 impl AgentBlueprint {
     /// Reads a stored blueprint.
-    pub fn from_json(json: &str) -> Result<Self, BlueprintError> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: u32,
-        }
-        let Head { format } = serde_json::from_str(json).map_err(BlueprintError::Unreadable)?;
-        if format > BLUEPRINT_FORMAT {
-            return Err(BlueprintError::Newer(format));
-        }
-        serde_json::from_str(json).map_err(BlueprintError::Unreadable)
+    pub fn from_json(json: &str) -> Result<Self, StoredError> {
+        stored::read(json.as_bytes(), "definition", BLUEPRINT_FORMAT)
     }
 
     /// The text to store. The same blueprint always gives the same text.

@@ -25,13 +25,14 @@ mod schema;
 mod sink;
 mod snapshot;
 mod spec;
+mod stored;
 mod summary;
 mod template;
 mod tool;
 mod values;
 
 pub use agent::{AgentDefinition, AgentSpec, Guardrails, Parameters, Rules, ToolGrant};
-pub use blueprint::{AgentBlueprint, BLUEPRINT_FORMAT, BlueprintError};
+pub use blueprint::{AgentBlueprint, BLUEPRINT_FORMAT};
 pub use bounds::{DOCUMENTS_MAX, FILE_BYTES_MAX, JOBS_MAX};
 pub use bundle::{Bundle, BundleProcess};
 pub use load::load;
@@ -48,7 +49,8 @@ pub use sink::{
     BUILTIN_SINK, ChatSink, QuietHours, QuietPolicy, QuietRules, SinkKind, SmtpSecurity,
     SmtpServer, minute_of,
 };
-pub use snapshot::{FORMAT, Snapshot, SnapshotError};
+pub use snapshot::{FORMAT, Snapshot};
+pub use stored::StoredError;
 pub use summary::{
     InputProblem, ProcessCheck, ProcessKind, ProcessProblem, ProcessSummary, Variable, VariableType,
 };

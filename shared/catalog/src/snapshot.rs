@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentDefinition;
 use crate::model::{Person, ProcessDefinition, Project, Workspace};
 use crate::sink::ChatSink;
+use crate::stored::{self, StoredError};
 use crate::tool::{McpServer, ModelProvider, RecordSource, SkillDefinition, ToolDefinition};
 
 /// The format of stored snapshots that this code writes. Raise it when an older reader would misread a newer snapshot; a new
@@ -53,29 +54,10 @@ pub struct Snapshot {
     pub chat_sinks: BTreeMap<Name, ChatSink>,
 }
 
-/// Why a stored snapshot cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SnapshotError {
-    /// A newer release wrote it. Wait: this worker is about to be replaced.
-    #[error("the snapshot has format {0}, newer than {FORMAT}")]
-    Newer(u32),
-    /// It is not a snapshot.
-    #[error("the snapshot cannot be read")]
-    Unreadable(#[source] serde_json::Error),
-}
-
 impl Snapshot {
     /// Reads a stored snapshot.
-    pub fn from_json(json: &[u8]) -> Result<Self, SnapshotError> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: u32,
-        }
-        let Head { format } = serde_json::from_slice(json).map_err(SnapshotError::Unreadable)?;
-        if format > FORMAT {
-            return Err(SnapshotError::Newer(format));
-        }
-        serde_json::from_slice(json).map_err(SnapshotError::Unreadable)
+    pub fn from_json(json: &[u8]) -> Result<Self, StoredError> {
+        stored::read(json, "snapshot", FORMAT)
     }
 
     /// The text to store. The same snapshot always gives the same text.

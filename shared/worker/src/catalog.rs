@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use runfleet_catalog::{Snapshot, SnapshotError};
+use runfleet_catalog::{Snapshot, StoredError};
 use runfleet_domain::Name;
 use runfleet_store::{Store, StoreError};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ pub enum CatalogError {
     Store(#[from] StoreError),
     /// What is stored is not a snapshot that this version can read.
     #[error("the stored catalog cannot be read by this version")]
-    Unreadable(#[source] SnapshotError),
+    Unreadable(#[source] StoredError),
 }
 
 /// Snapshots by workspace. `None` is remembered too: a workspace without a catalog.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use runfleet_agent::{Definition, DefinitionError, ErrorCode};
 use runfleet_broker::{Classify, Failure};
-use runfleet_catalog::BlueprintError;
+use runfleet_catalog::StoredError;
 use runfleet_domain::{Name, RunKind};
 use runfleet_store::{RunRecord, Store};
 
@@ -45,7 +45,7 @@ impl Definitions {
         let Some(json) = stored else { return Ok(Err(ErrorCode::ConfigLoadFailed)) };
         let definition = match Definition::parse(&json) {
             Ok(definition) => Arc::new(definition),
-            Err(DefinitionError::Blueprint(error @ BlueprintError::Newer(_))) => {
+            Err(DefinitionError::Blueprint(error @ StoredError::Newer { .. })) => {
                 return Err(error).transient("reading a definition");
             }
             Err(error) => {
