@@ -7,6 +7,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER}
 use reqwest::{Method, Url};
 use secrecy::SecretString;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::error::{HttpError, Reason};
 
@@ -117,6 +118,22 @@ impl Answer {
         };
         Some(wait.min(RETRY_AFTER_MAX))
     }
+
+    /// What the body holds: JSON if it says so and is, otherwise a text, null when it is empty; `None` when it is no text.
+    pub fn value(&self) -> Option<Value> {
+        if self.body.is_empty() {
+            return Some(Value::Null);
+        }
+        let text = std::str::from_utf8(&self.body).ok()?;
+        let kind = self.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().to_ascii_lowercase();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        let is_json = kind == "application/json" || kind.ends_with("+json");
+        if is_json && let Ok(value) = serde_json::from_str(text) {
+            return Some(value);
+        }
+        Some(Value::String(text.to_owned()))
+    }
 }
 
 impl std::fmt::Debug for Answer {
@@ -130,7 +147,25 @@ impl std::fmt::Debug for Answer {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_body_is_json_where_it_says_so_and_is_and_otherwise_a_text() {
+        let value = |kind: &str, body: &'static [u8]| {
+            let headers = [(CONTENT_TYPE, HeaderValue::try_from(kind).unwrap())];
+            let headers = headers.into_iter().collect();
+            Answer { status: 200, headers, body: Bytes::from_static(body) }.value()
+        };
+        for kind in ["application/json", "Application/JSON; charset=utf-8", "application/x+json"] {
+            assert_eq!(value(kind, b"[1]"), Some(json!([1])), "{kind}");
+            assert_eq!(value(kind, b"[1"), Some(json!("[1")), "{kind}");
+        }
+        assert_eq!(value("text/plain", b"[1]"), Some(json!("[1]")));
+        assert_eq!(value("text/plain", b""), Some(Value::Null));
+        assert_eq!(value("application/json", b"\xff"), None);
+    }
 
     #[test]
     fn a_wait_is_read_from_seconds_and_from_a_date() {

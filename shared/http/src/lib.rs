@@ -2,6 +2,7 @@
 
 mod address;
 mod allow;
+mod basic;
 mod body;
 mod breaker;
 mod call;
@@ -18,6 +19,7 @@ pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::{Method, Url};
 
 pub use self::allow::{AllowList, AllowListError};
+pub use self::basic::basic;
 pub use self::breaker::{Breaker, BreakerConfig, BreakerState, Permit, Verdict};
 pub use self::call::{Answer, Call, Endpoint};
 pub use self::client::{Client, ClientError, Config};

@@ -1,6 +1,5 @@
 //! From the end of an HTTP call to an outcome. Pure. Of an answer that says no only its kind is told; of a failure a fixed text.
 
-use runfleet_http::header::CONTENT_TYPE;
 use runfleet_http::{Answer, HttpError, Reason};
 use serde_json::Value;
 
@@ -15,7 +14,7 @@ pub(super) fn read(
     match end {
         Err(error) => Err(failure(*error, only_reads)),
         Ok(answer) if (200..300).contains(&answer.status) => {
-            body(answer).ok_or_else(|| ToolOutcome::failed(texts::UNREADABLE))
+            answer.value().ok_or_else(|| ToolOutcome::failed(texts::UNREADABLE))
         }
         Ok(answer) => Err(said_no(answer.status, only_reads)),
     }
@@ -51,20 +50,4 @@ pub fn failure(error: HttpError, only_reads: bool) -> ToolOutcome {
         }
     };
     ToolOutcome::failed(text)
-}
-
-/// JSON if it is JSON, else a text, else nothing that could be told.
-fn body(answer: &Answer) -> Option<Value> {
-    if answer.body.is_empty() {
-        return Some(Value::Null);
-    }
-    let text = std::str::from_utf8(&answer.body).ok()?;
-    let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let kind = kind.unwrap_or_default().to_ascii_lowercase();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    let is_json = kind == "application/json" || kind.ends_with("+json");
-    if is_json && let Ok(value) = serde_json::from_str(text) {
-        return Some(value);
-    }
-    Some(Value::String(text.to_owned()))
 }

@@ -1,7 +1,7 @@
 //! From arguments to a request: each is escaped for the place where it goes. Pure.
 
 use runfleet_http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use runfleet_http::{HeaderMap, HeaderValue, Url};
+use runfleet_http::{HeaderMap, HeaderValue, Url, basic};
 use serde_json::{Map, Value};
 
 use super::{Auth, HttpMistake, HttpTool, IDEMPOTENCY_KEY, Request, URL_BYTES_MAX, takes_body};
@@ -49,8 +49,7 @@ impl Who {
             Self::Bearer(token) => Some(format!("Bearer {}", fill(token)?)),
             Self::Basic(name, password) => {
                 let name = fill(name).filter(|name| !name.contains(':'))?;
-                let pair = format!("{name}:{}", fill(password)?);
-                Some(format!("Basic {}", base64(pair.as_bytes())))
+                Some(basic(&name, &fill(password)?))
             }
         }
     }
@@ -253,33 +252,9 @@ fn header(text: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let number = (0..3).fold(0_usize, |number, at| {
-            number << 8 | usize::from(group.get(at).copied().unwrap_or_default())
-        });
-        for at in 0..4 {
-            let digit = DIGITS[number >> (18 - 6 * at) & 63];
-            text.push(if at <= group.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_fills_up_to_groups_of_four() {
-        for (bytes, text) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("u:ü?>", "dTrDvD8+")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
 
     #[test]
     fn dots_are_seen_in_every_spelling() {

@@ -4,7 +4,6 @@
 use std::time::SystemTime;
 
 use runfleet_contracts::{AskId, RunEvent};
-use runfleet_http::header::CONTENT_TYPE;
 use runfleet_http::{Answer, HeaderMap, HttpError, Reason};
 use serde_json::{Map, Value, json};
 
@@ -43,7 +42,7 @@ pub(crate) fn event(ask: AskId, end: &Result<Answer, HttpError>, now: SystemTime
     if !(200..300).contains(&answer.status) {
         return refused(ask, answer, now);
     }
-    let Some(body) = body(answer) else { return failed(ask, UNREADABLE, false) };
+    let Some(body) = answer.value() else { return failed(ask, UNREADABLE, false) };
     let answer = json!({
         "status": answer.status,
         "headers": headers(&answer.headers),
@@ -95,22 +94,6 @@ fn failure(reason: Reason) -> (&'static str, bool) {
         Reason::TooLarge => (TOO_LARGE, false),
         Reason::Answer => (UNREADABLE, false),
     }
-}
-
-/// JSON if it is JSON, else a text, else nothing that could be told.
-fn body(answer: &Answer) -> Option<Value> {
-    if answer.body.is_empty() {
-        return Some(Value::Null);
-    }
-    let text = std::str::from_utf8(&answer.body).ok()?;
-    let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let kind = kind.unwrap_or_default().to_ascii_lowercase();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    let is_json = kind == "application/json" || kind.ends_with("+json");
-    if is_json && let Ok(value) = serde_json::from_str(text) {
-        return Some(value);
-    }
-    Some(Value::String(text.to_owned()))
 }
 
 fn headers(headers: &HeaderMap) -> Map<String, Value> {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use runfleet_http::header::{AUTHORIZATION, CONTENT_TYPE};
-use runfleet_http::{Call, Endpoint, HeaderMap, HeaderName, HeaderValue, Method, Url};
+use runfleet_http::{Call, Endpoint, HeaderMap, HeaderName, HeaderValue, Method, Url, basic};
 use serde_json::{Map, Value};
 
 /// Largest answer that is read, in bytes: its JSON must fit into an event beside status and headers.
@@ -194,7 +194,7 @@ fn authenticate(
             if user.contains(':') {
                 return Err(AUTHENTICATION);
             }
-            (AUTHORIZATION, format!("Basic {}", base64(format!("{user}:{password}").as_bytes())))
+            (AUTHORIZATION, basic(&user, &password))
         }
         "bearer" => (AUTHORIZATION, format!("Bearer {}", part("token")?)),
         "apiKey" => {
@@ -268,21 +268,6 @@ fn text_of_number(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.trim().to_owned()),
         _ => None,
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let number = (0..3).fold(0_usize, |number, at| {
-            number << 8 | usize::from(group.get(at).copied().unwrap_or_default())
-        });
-        for at in 0..4 {
-            let digit = DIGITS[number >> (18 - 6 * at) & 63];
-            text.push(if at <= group.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
