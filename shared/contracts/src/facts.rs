@@ -25,6 +25,22 @@ pub trait Fact: Message {
     }
 }
 
+/// A fact of this kind, about its workspace and about the project or person that is taken from it.
+macro_rules! fact {
+    ($fact:ident, $kind:literal, |$it:ident| $about:expr) => {
+        impl Message for $fact {
+            const KIND: &'static str = $kind;
+        }
+
+        impl Fact for $fact {
+            fn about(&self) -> (&Name, &Name) {
+                let $it = self;
+                (&$it.workspace, $about)
+            }
+        }
+    };
+}
+
 /// Who has written a message of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -62,15 +78,7 @@ pub struct ChatMessage {
     pub at: u64,
 }
 
-impl Message for ChatMessage {
-    const KIND: &'static str = "chat.message.v1";
-}
-
-impl Fact for ChatMessage {
-    fn about(&self) -> (&Name, &Name) {
-        (&self.workspace, &self.person)
-    }
-}
+fact!(ChatMessage, "chat.message.v1", |fact| &fact.person);
 
 /// What an agent is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -128,15 +136,7 @@ pub struct AgentProgress {
     pub at: u64,
 }
 
-impl Message for AgentProgress {
-    const KIND: &'static str = "agent.progress.v1";
-}
-
-impl Fact for AgentProgress {
-    fn about(&self) -> (&Name, &Name) {
-        (&self.workspace, self.person.as_ref().unwrap_or(&self.project))
-    }
-}
+fact!(AgentProgress, "agent.progress.v1", |fact| fact.person.as_ref().unwrap_or(&fact.project));
 
 /// A run exists. Routed by the project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -158,15 +158,7 @@ pub struct RunStarted {
     pub at: u64,
 }
 
-impl Message for RunStarted {
-    const KIND: &'static str = "run.started.v1";
-}
-
-impl Fact for RunStarted {
-    fn about(&self) -> (&Name, &Name) {
-        (&self.workspace, &self.project)
-    }
-}
+fact!(RunStarted, "run.started.v1", |fact| &fact.project);
 
 /// A run has ended. Routed by the project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -190,15 +182,7 @@ pub struct RunEnded {
     pub at: u64,
 }
 
-impl Message for RunEnded {
-    const KIND: &'static str = "run.ended.v1";
-}
-
-impl Fact for RunEnded {
-    fn about(&self) -> (&Name, &Name) {
-        (&self.workspace, &self.project)
-    }
-}
+fact!(RunEnded, "run.ended.v1", |fact| &fact.project);
 
 #[cfg(test)]
 mod tests {
