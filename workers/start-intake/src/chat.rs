@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 
 use crate::answer::Caller;
 use crate::get::{ID_SHOWN_CHARS, budget};
-use crate::handler::{Deps, RawRequest};
+use crate::handler::{Deps, RawRequest, message_id};
 use crate::operate::{Done, Trouble, Written, conclude};
 use crate::start::budget_spent;
 
@@ -78,8 +78,7 @@ pub(crate) async fn chat(
     request: &Request,
 ) -> Result<Verdict, Failure> {
     let operation = request.operation;
-    let id = message.message_id.parse::<MessageId>();
-    let id = id.map_err(|error| ErrorBody::field("message_id", error.to_string()));
+    let id = message_id(message);
     let person = asks.claims.user.as_ref().ok_or_else(nobody);
     match (id, Asked::parse(operation, &request.payload), person) {
         (Ok(id), Ok(asked), Ok(person)) => {

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use ulid::Ulid;
 
 use crate::answer::Caller;
-use crate::handler::{Deps, RawRequest, patience};
+use crate::handler::{Deps, RawRequest, message_id, patience};
 use crate::start::budget_spent;
 
 /// What the catalog says about a job, and what is counted in any case.
@@ -47,8 +47,7 @@ pub(crate) async fn enqueue(
     request: &Request,
 ) -> Result<Verdict, Failure> {
     let operation = request.operation.as_str();
-    let id = message.message_id.parse::<MessageId>();
-    let id = id.map_err(|error| ErrorBody::field("message_id", error.to_string()));
+    let id = message_id(message);
     match (id, Options::parse(&request.payload, now_ms())) {
         (Ok(id), Ok(asked)) => {
             Enqueueing { deps, caller, message, asks, operation, id }.run(&asked).await

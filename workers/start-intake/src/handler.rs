@@ -6,7 +6,7 @@ use std::time::Duration;
 use runfleet_broker::{DecodeError, Failure, Gate, Inbound, Inbox, LaneConfig, Publisher, Verdict};
 use runfleet_contracts::request::REQUEST_KIND;
 use runfleet_contracts::{CallAnswer, ErrorBody, ErrorCode, Message as _, Operation, Request};
-use runfleet_domain::{Lane, RunKind};
+use runfleet_domain::{Lane, MessageId, RunKind};
 use runfleet_identity::Verified;
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::Store;
@@ -36,6 +36,12 @@ pub(crate) fn patience(message: &Inbound<RawRequest>) -> Duration {
     let Some(expires) = message.expires_at_ms else { return PATIENCE };
     let left = Duration::from_millis(expires.saturating_sub(now_ms()));
     left.saturating_sub(ANSWER_MARGIN.min(left / 4)).min(PATIENCE)
+}
+
+/// The name of a request, or what is wrong with it.
+pub(crate) fn message_id(message: &Inbound<RawRequest>) -> Result<MessageId, ErrorBody> {
+    let id = message.message_id.parse::<MessageId>();
+    id.map_err(|error| ErrorBody::field("message_id", error.to_string()))
 }
 
 /// Which kinds of runs this environment offers.

@@ -22,7 +22,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use self::asked::Asked;
 use crate::answer::Caller;
 use crate::get::{budget, missing};
-use crate::handler::{Deps, RawRequest, patience};
+use crate::handler::{Deps, RawRequest, message_id, patience};
 use crate::start::budget_spent;
 
 /// Why a run is woken that has got an event.
@@ -87,8 +87,7 @@ pub(crate) async fn operate(
     request: &Request,
 ) -> Result<Verdict, Failure> {
     let operation = request.operation.as_str();
-    let id = message.message_id.parse::<MessageId>();
-    let id = id.map_err(|error| ErrorBody::field("message_id", error.to_string()));
+    let id = message_id(message);
     let (id, asked) = match (id, Asked::parse(request.operation, &request.payload)) {
         (Ok(id), Ok(asked)) => (id, asked),
         (Err(error), _) | (_, Err(error)) => {

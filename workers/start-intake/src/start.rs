@@ -19,7 +19,7 @@ use ulid::Ulid;
 use crate::admission::{Decision, decide};
 use crate::answer::Caller;
 use crate::asked::{self, Asked};
-use crate::handler::{Deps, RawRequest, patience};
+use crate::handler::{Deps, RawRequest, message_id, patience};
 
 /// Largest input that travels with the first message of a run, in bytes.
 const FRESH_INPUT_BYTES_MAX: usize = 4_096;
@@ -42,8 +42,7 @@ pub(crate) async fn start(
     request: &Request,
 ) -> Result<Verdict, Failure> {
     let operation = request.operation;
-    let message_id = message.message_id.parse::<MessageId>();
-    let message_id = message_id.map_err(|error| ErrorBody::field("message_id", error.to_string()));
+    let message_id = message_id(message);
     let asked = Asked::parse(operation.kind(), &request.payload);
     match (message_id, asked) {
         (Err(error), _) | (_, Err(error)) => {
