@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use runfleet_client::{Client, Message};
-use runfleet_contracts::request::{OutcomeJob, ProcessStart};
 use runfleet_contracts::{HostOutcome, RunEvent};
 use runfleet_domain::{RunId, RunState};
-use runfleet_flow::{AwaitedView, RunView, State};
-use runfleet_store::{Checkpoint, Claim, Claimed, RunRecord, Store, Wake};
+use runfleet_flow::AwaitedView;
+use runfleet_store::{Checkpoint, Claim, Claimed, Store, Wake};
 use runfleet_testkit::{Doing, TestHost, wait_until};
 use runfleet_tests::drawn::{bpmn, script, task, variables};
+use runfleet_tests::processes::{record, standing, started, waits};
 use runfleet_tests::{BOUND, Fleet, Jobs, Options, Web, WebAnswer, project};
-use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use crate::load::all_ended_once;
@@ -73,39 +72,6 @@ fn listener() -> String {
         r#"{ENDS}<receiveTask id="r" messageRef="ready"/><receiveTask id="o" messageRef="over"/>"#
     );
     bpmn("listener", &variables(&["order"]), &elements, "s -> r, r -> o, o -> e", MESSAGES)
-}
-
-pub(crate) async fn started(client: &Client, process: &str, input: &Value) -> Result<RunId> {
-    let options = ProcessStart {
-        process_info_id: process.to_owned(),
-        input: Some(to_raw_value(input)?),
-        instance_name: None,
-        idempotency_key: None,
-        on_complete: Some(OutcomeJob { job: "discount_decided".into(), payload: None }),
-    };
-    Ok(client.processes().start_with(&options).await?.instance_id.parse()?)
-}
-
-pub(crate) async fn record(fleet: &Fleet, run: RunId) -> Result<RunRecord> {
-    fleet.store.load_run(run).await?.context("no such run")
-}
-
-/// Where a run stands, once that is as `fits` wants it.
-pub(crate) async fn standing(
-    fleet: &Fleet,
-    run: RunId,
-    fits: impl Fn(&RunView) -> bool,
-) -> Result<RunView> {
-    wait_until("the run stands where it should", BOUND, || async {
-        let Some(position) = record(fleet, run).await?.position else { return Ok(None) };
-        let view = State::from_json(&position)?.view(None);
-        Ok(fits(&view).then_some(view))
-    })
-    .await
-}
-
-pub(crate) fn waits(view: &RunView) -> bool {
-    !view.awaited.is_empty()
 }
 
 /// The answer of a run that has completed, out of the job that it became.

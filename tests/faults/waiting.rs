@@ -13,12 +13,13 @@ use runfleet_store::{
 };
 use runfleet_testkit::{Doing, wait_until};
 use runfleet_tests::drawn::{bpmn, task, variables};
+use runfleet_tests::processes::started;
 use runfleet_tests::{BOUND, Fleet, Jobs, Options, OwnServers, project};
 use serde_json::{Map, json};
 use ulid::Ulid;
 
 use crate::load::all_ended_once;
-use crate::processes::{ENDS, MESSAGES, RUNNER, done, fleet, host, restart, started, take};
+use crate::processes::{ENDS, MESSAGES, RUNNER, done, fleet, host, restart, take};
 
 /// A timer.
 fn sleeper(time: &str) -> String {

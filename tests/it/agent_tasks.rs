@@ -7,10 +7,11 @@ use runfleet_flow::Doing;
 use runfleet_store::RunRecord;
 use runfleet_testkit::wait_until;
 use runfleet_tests::drawn::{bpmn, script, variables};
+use runfleet_tests::processes::{record, standing, started};
 use runfleet_tests::{AGENTS, BOUND, Fleet, Options};
 use serde_json::{Value, json};
 
-use crate::processes::{jobs, outcome, record, standing, started};
+use crate::processes::{jobs, outcome};
 
 /// Waits for a message.
 const WAITS: &str = r#"<intermediateCatchEvent id="w"><messageEventDefinition messageRef="m"/></intermediateCatchEvent>"#;

@@ -1,36 +1,16 @@
 //! Processes that wait: for a time, a message, a signal, a person, another Process. Through real workers.
 
-use anyhow::{Context, Result};
-use runfleet_client::{Client, Message};
+use anyhow::{Context as _, Result};
+use runfleet_client::Message;
 use runfleet_contracts::message::ProcessCompletion;
-use runfleet_contracts::request::{OutcomeJob, ProcessStart};
 use runfleet_domain::{RunId, RunState};
-use runfleet_flow::{AwaitedView, Doing, RunView, State};
-use runfleet_store::RunRecord;
+use runfleet_flow::{AwaitedView, Doing};
 use runfleet_testkit::wait_until;
+use runfleet_tests::drawn::bpmn;
+use runfleet_tests::processes::{record, standing, started, waits};
 use runfleet_tests::{BOUND, Fleet, Jobs, Options, project};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-
-/// A document with one process, whose flows are given as `a -> b, b -> c`.
-fn bpmn(id: &str, variables: &str, elements: &str, flows: &str, roots: &str) -> String {
-    use std::fmt::Write;
-    let mut drawn = String::new();
-    for (number, flow) in flows.split(',').enumerate() {
-        let (source, target) = flow.split_once("->").unwrap_or((flow, flow));
-        let (source, target) = (source.trim(), target.trim());
-        let _ = write!(
-            drawn,
-            r#"<sequenceFlow id="f{number}" sourceRef="{source}" targetRef="{target}"/>"#
-        );
-    }
-    format!(
-        r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:rf="urn:runfleet:bpmn:1"
-            xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="urn:test">
-          <process id="{id}" isExecutable="true"><extensionElements>{variables}</extensionElements>
-          {elements}{drawn}</process>{roots}</definitions>"#
-    )
-}
 
 const VARIABLES: &str = r#"<rf:variable name="order" direction="input" type="string"/>
     <rf:variable name="answer" direction="output" type="any"/>"#;
@@ -39,39 +19,6 @@ const MESSAGE: &str = r#"<message id="m" name="paid"><extensionElements>
     <zeebe:subscription correlationKey="=order"/></extensionElements></message>"#;
 
 const ENDS: &str = r#"<startEvent id="s"/><endEvent id="e"/>"#;
-
-pub(crate) async fn started(client: &Client, process: &str, input: &Value) -> Result<RunId> {
-    let options = ProcessStart {
-        process_info_id: process.to_owned(),
-        input: Some(to_raw_value(input)?),
-        instance_name: None,
-        idempotency_key: None,
-        on_complete: Some(OutcomeJob { job: "discount_decided".into(), payload: None }),
-    };
-    Ok(client.processes().start_with(&options).await?.instance_id.parse()?)
-}
-
-pub(crate) async fn record(fleet: &Fleet, run: RunId) -> Result<RunRecord> {
-    fleet.store.load_run(run).await?.context("no such run")
-}
-
-/// Where a run stands, once that is as `fits` wants it.
-pub(crate) async fn standing(
-    fleet: &Fleet,
-    run: RunId,
-    fits: impl Fn(&RunView) -> bool,
-) -> Result<RunView> {
-    wait_until("the run stands where it should", BOUND, || async {
-        let Some(position) = record(fleet, run).await?.position else { return Ok(None) };
-        let view = State::from_json(&position)?.view(None);
-        Ok(fits(&view).then_some(view))
-    })
-    .await
-}
-
-pub(crate) fn waits(view: &RunView) -> bool {
-    !view.awaited.is_empty()
-}
 
 pub(crate) fn jobs(fleet: &Fleet) -> Jobs {
     let (workspace, project) = project();
@@ -103,6 +50,7 @@ async fn a_timer_of_a_run_rings_once_also_when_it_was_due_while_everything_was_d
     let view = standing(&fleet, run, waits).await?;
     let [AwaitedView::Time { due, .. }] = view.awaited.as_slice() else { panic!("{view:?}") };
     fleet.kill("process-runner")?;
+    // Until it is due, and nobody is there.
     let now = runfleet_runtime::clock::now_ms();
     tokio::time::sleep(std::time::Duration::from_millis(due.saturating_sub(now) + 200)).await;
     fleet.spawn("process-runner", None)?;

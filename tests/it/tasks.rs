@@ -11,11 +11,12 @@ use runfleet_domain::{RunId, RunState};
 use runfleet_flow::{Doing, RunView};
 use runfleet_testkit::{Doing as Host, TestHost, wait_until};
 use runfleet_tests::drawn::{bpmn, script, task, variables};
+use runfleet_tests::processes::{record, standing, started, waits};
 use runfleet_tests::{BOUND, Fleet, Options, Web, WebAnswer, project};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::processes::{jobs, outcome, record, standing, started, waits};
+use crate::processes::{jobs, outcome};
 
 /// Retries follow at once.
 const AT_ONCE: &str = r#"<rf:retry backOffSeconds="0"/>"#;

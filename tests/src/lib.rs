@@ -13,6 +13,7 @@ mod mock;
 mod node;
 mod platform;
 mod post;
+pub mod processes;
 mod provider;
 mod runs;
 mod servers;
