@@ -1,6 +1,7 @@
-// Compiles sources and tests to .build and runs the tests of the folders that are named. Stops at the first build error.
+// Compiles what has changed of sources and tests to .build, and runs the tests of the folders that are named. Stops at the first
+// build error.
 import { spawnSync } from "node:child_process";
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,14 +15,14 @@ function run(args) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
+// By their sources: what was compiled from a source that is gone is still there.
 function testFiles(folder) {
-  return readdirSync(join(root, ".build", folder), { recursive: true })
-    .filter((name) => name.endsWith(".test.js"))
-    .map((name) => join(".build", folder, name))
+  return readdirSync(join(root, folder), { recursive: true })
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => join(".build", folder, name.replace(/\.ts$/, ".js")))
     .sort();
 }
 
-rmSync(join(root, ".build"), { recursive: true, force: true });
 run([tsc, "-p", "tsconfig.test.json"]);
 const files = folders.flatMap(testFiles);
 if (files.length === 0) {
