@@ -56,7 +56,14 @@ impl WebAnswer {
     }
 }
 
-type Seen = Arc<Mutex<Vec<WebRequest>>>;
+/// All requests, and how many there are of each path.
+#[derive(Default)]
+struct Log {
+    requests: Vec<WebRequest>,
+    counts: BTreeMap<String, usize>,
+}
+
+type Seen = Arc<Mutex<Log>>;
 
 /// The server. It stops when this is dropped.
 pub struct Web {
@@ -83,8 +90,10 @@ impl Web {
                         let request = read(request).await;
                         let before = {
                             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                            seen.push(request.clone());
-                            seen.iter().filter(|other| other.path == request.path).count()
+                            seen.requests.push(request.clone());
+                            let count = seen.counts.entry(request.path.clone()).or_default();
+                            *count += 1;
+                            *count
                         };
                         let answer = answers(&request, before);
                         tokio::time::sleep(answer.after).await;
@@ -116,7 +125,18 @@ impl Web {
     /// The requests of a path so far.
     pub fn requests(&self, path: &str) -> Vec<WebRequest> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.iter().filter(|request| request.path == path).cloned().collect()
+        seen.requests.iter().filter(|request| request.path == path).cloned().collect()
+    }
+
+    /// How many requests of a path there are so far.
+    pub fn count(&self, path: &str) -> usize {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.counts.get(path).copied().unwrap_or(0)
+    }
+
+    /// Forgets what has come so far, to make room.
+    pub fn forget(&self) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Log::default();
     }
 }
 
