@@ -56,7 +56,7 @@ lint: sdk-lint ## formatting, clippy and documentation, warnings are errors
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
 
-bench: install ## runs/s of the fleet beside a bare relay, what waiting runs and agents cost; ONLY=part for one part
+bench: install sdk-host ## runs/s beside a bare relay, waiting runs, agents, messages, hosts (needs Node 20); ONLY=part for one part
 	$(CARGO) build --locked --release --bins -p runfleet-tests
 	$(CARGO) build --locked --release --bins
 	@target/release/runfleet-bench $(if $(ONLY),--only $(ONLY))

@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use runfleet_contracts::claims::Source;
 use rustix::process::{Pid, Signal, kill_process};
 use secrecy::ExposeSecret;
@@ -36,10 +36,16 @@ impl NodeHost {
     /// Starts a host of the example project's key that runs the code in `folder`, makes its version active, and waits until it takes
     /// jobs, tasks and calls.
     pub async fn start(fleet: &Fleet, folder: &Path) -> Result<Self> {
-        let program = sdk().join("dist/host/main.js");
-        if !program.is_file() {
-            bail!("{} is missing: run `make sdk`, which builds it", program.display());
-        }
+        Self::start_heard(fleet, folder, |_| ()).await
+    }
+
+    /// The same; `heard` gets each line of its log as it comes.
+    pub async fn start_heard(
+        fleet: &Fleet,
+        folder: &Path,
+        heard: impl Fn(&Value) + Send + 'static,
+    ) -> Result<Self> {
+        Self::built()?;
         let dir = tempfile::Builder::new().prefix("runfleet-key.").tempdir()?;
         let mut claims = fleet.claims();
         claims.source = Source::Host;
@@ -63,6 +69,7 @@ impl NodeHost {
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
                 let line = serde_json::from_str(&line).unwrap_or(Value::String(line));
+                heard(&line);
                 seen.lock().unwrap_or_else(PoisonError::into_inner).push(line);
             }
         });
@@ -70,6 +77,31 @@ impl NodeHost {
         host.wait("a host that takes messages", 3, |line| line["message"] == "taking messages")
             .await?;
         Ok(host)
+    }
+
+    /// Fails when there is no host that could be started, and says what to do.
+    pub fn built() -> Result<()> {
+        let program = sdk().join("dist/host/main.js");
+        if !program.is_file() {
+            bail!("{} is missing: run `make sdk`, which builds it", program.display());
+        }
+        Ok(())
+    }
+
+    /// Waits until it has ended by itself, and tells what it said last.
+    pub async fn gone(&mut self) -> anyhow::Error {
+        loop {
+            match self.child.try_wait() {
+                Ok(None) => tokio::time::sleep(Duration::from_millis(100)).await,
+                Ok(Some(status)) => {
+                    let last = self.lines(|_| true).pop();
+                    return anyhow!(
+                        "the host has ended by itself ({status}); its last line is {last:?}"
+                    );
+                }
+                Err(error) => return error.into(),
+            }
+        }
     }
 
     /// What it has logged so far that fits.

@@ -48,7 +48,7 @@ impl Shape {
     }
 
     /// A start of such a run, whose result becomes a job.
-    fn start(self) -> Start {
+    pub(super) fn start(self) -> Start {
         let on_result = Some(OutcomeJob { job: "deal_coached".into(), payload: None });
         Start::Agent(AgentStart {
             agent_id: "bench-agent".into(),
@@ -74,6 +74,19 @@ pub(crate) struct Taken {
     pub(crate) used: Counts,
     /// One after the other.
     pub(crate) alone: Round,
+}
+
+impl Taken {
+    /// Fails when the runs have not asked their model and called tools as their script has them do. A message that was published
+    /// once more on a busy machine changes nothing about that.
+    pub(crate) fn ensure_turns(&self, turns: f64, tools: f64) -> Result<()> {
+        for (target, expected) in [("turn", turns), ("tool", tools)] {
+            let each = self.used.messages.get(target).copied().unwrap_or(0.0);
+            let fits = (expected - 0.01..expected + 0.5).contains(&each);
+            ensure!(fits, "a run makes {each} messages `{target}` and not {expected}");
+        }
+        Ok(())
+    }
 }
 
 /// What was measured of runs that wait for their model, each.

@@ -2,26 +2,23 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use runfleet_broker::{
-    Classify, ConsumerConfig, Inbound, LaneConfig, Management, Outgoing, Route, Topology,
-    TopologyAdmin, Verdict,
-};
+use anyhow::{Context, Result, bail, ensure};
+use runfleet_broker::{Management, Topology, TopologyAdmin};
 use runfleet_client::Client;
 use runfleet_contracts::agents::AgentStart;
 use runfleet_contracts::message::Fresh;
 use runfleet_contracts::request::{OutcomeJob, ProcessStart};
-use runfleet_contracts::{Advance, JobResult, Operation, OutcomeReady, Reply, Request};
-use runfleet_domain::{JobId, Lane, RunId};
+use runfleet_contracts::{Advance, JobRun, Operation, OutcomeReady, Reply, Request};
+use runfleet_domain::{JobId, RunId};
 use runfleet_testkit::Servers;
-use runfleet_worker::inbox::JobInbox;
 use secrecy::ExposeSecret;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
+use super::host::{Host, ending};
 use super::relay::{Round, Shape};
 use crate::fleet::project;
 use crate::{Fleet, Jobs, Options};
@@ -42,7 +39,7 @@ pub(crate) enum Start {
 }
 
 impl Start {
-    async fn make(&self, client: &Client) -> Result<RunId> {
+    pub(super) async fn make(&self, client: &Client) -> Result<RunId> {
         let id = match self {
             Self::Process(start) => client.processes().start_with(start).await?.instance_id,
             Self::Agent(start) => client.agents().start_with(start).await?.run_id,
@@ -85,7 +82,7 @@ fn extra_settings() -> Vec<(String, String)> {
 pub(crate) struct Bench {
     pub(super) fleet: Fleet,
     pub(super) servers: Servers,
-    client: Client,
+    pub(super) client: Client,
 }
 
 /// What was started.
@@ -267,64 +264,42 @@ impl Bench {
     }
 }
 
-/// When each job was handled: it arrived, its handler returned, and the broker has what its host says of that. No more are taken when
-/// this is dropped: those are for who comes next.
-pub(super) struct Arrivals {
-    at: Arc<Mutex<HashMap<JobId, Instant>>>,
-    stop: tokio_util::sync::CancellationToken,
+/// What a host has handled.
+#[derive(Default)]
+struct Arrived {
+    /// When the broker had the result of each job.
+    at: HashMap<JobId, Instant>,
+    /// How the first run has ended that did not end well.
+    failed: Option<String>,
 }
 
-impl Drop for Arrivals {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
+/// When each job was handled: it arrived, its handler returned, and the broker has what its host says of that. No more are taken when
+/// this is dropped.
+pub(super) struct Arrivals {
+    arrived: Arc<Mutex<Arrived>>,
+    _host: Host,
 }
 
 impl Arrivals {
     pub(super) fn take(fleet: &Fleet) -> Self {
-        let (workspace, project) = project();
-        let at: Arc<Mutex<HashMap<JobId, Instant>>> = Arc::default();
-        let stop = tokio_util::sync::CancellationToken::new();
-        let queue = Route::Job { workspace, project }.queue().into_owned();
-        let lane = LaneConfig::new(queue, Lane::Interactive, 256);
-        let consumer = fleet.broker.consumer(ConsumerConfig::new(vec![lane]));
-        let (map, publisher, shutdown) = (Arc::clone(&at), fleet.broker.publisher(), stop.clone());
-        tokio::spawn(async move {
-            let handler = move |message: Inbound<JobInbox>| {
-                let (map, publisher) = (Arc::clone(&map), publisher.clone());
-                async move {
-                    let (job_id, attempt) = (message.body.0.job_id, message.body.0.attempt);
-                    let result = JobResult { job_id, attempt, succeeded: true, error: None };
-                    let said = Outgoing::message(format!("result:{job_id}:{attempt}"), &result);
-                    let said = said.permanent("writing a result")?;
-                    let route = Route::JobAnswer(Lane::Interactive);
-                    publisher.publish(&route, said).await.transient("reporting")?;
-                    map.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .entry(job_id)
-                        .or_insert_with(Instant::now);
-                    Ok(Verdict::Done)
-                }
-            };
-            consumer.run::<JobInbox, _, _>(handler, shutdown, Duration::from_secs(1)).await
-        });
-        Self { at, stop }
+        let arrived = Arc::<Mutex<Arrived>>::default();
+        let seen = Arc::clone(&arrived);
+        let told = move |job: &JobRun| {
+            let (how, now) = (ending(job), Instant::now());
+            let mut arrived = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            arrived.at.entry(job.job_id).or_insert(now);
+            if how != "COMPLETED" {
+                arrived.failed.get_or_insert(how);
+            }
+        };
+        Self { arrived, _host: Host::start(fleet, false, |_| (), told) }
     }
 
     /// Waits until `count` different jobs have arrived, and tells when the last of them did.
     pub(super) async fn last_of(&self, count: usize, bound: Duration) -> Result<Instant> {
-        let began = Instant::now();
-        loop {
-            let last = {
-                let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-                at.values().max().copied().filter(|_| at.len() >= count)
-            };
-            if let Some(last) = last {
-                return Ok(last);
-            }
-            ensure!(began.elapsed() < bound, "an outcome has not arrived");
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        self.wait(count, bound).await?;
+        let last = self.arrived().at.values().max().copied();
+        last.context("no job has arrived")
     }
 
     /// Waits until `count` different jobs have arrived.
@@ -333,14 +308,30 @@ impl Arrivals {
         count: usize,
         bound: Duration,
     ) -> Result<HashMap<JobId, Instant>> {
+        self.wait(count, bound).await?;
+        Ok(std::mem::take(&mut self.arrived().at))
+    }
+
+    /// Fails at once when a run has not ended well.
+    async fn wait(&self, count: usize, bound: Duration) -> Result<()> {
         let began = Instant::now();
         loop {
-            let arrived = self.at.lock().unwrap_or_else(PoisonError::into_inner).len();
-            if arrived >= count {
-                return Ok(self.at.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            let so_far = {
+                let arrived = self.arrived();
+                if let Some(how) = &arrived.failed {
+                    bail!("a run has ended as {how}");
+                }
+                arrived.at.len()
+            };
+            if so_far >= count {
+                return Ok(());
             }
-            ensure!(began.elapsed() < bound, "{arrived} of {count} outcomes have arrived");
+            ensure!(began.elapsed() < bound, "{so_far} of {count} outcomes have arrived");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    fn arrived(&self) -> MutexGuard<'_, Arrived> {
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

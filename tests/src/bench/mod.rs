@@ -2,7 +2,13 @@
 //! fleet.
 
 mod agents;
+mod board;
+mod command;
+mod ears;
+mod exact;
 mod fleet;
+mod host;
+mod hosts;
 mod messages;
 mod relay;
 mod report;
@@ -14,6 +20,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use agents::Shape;
+pub use command::{Command, help};
 use fleet::{Bench, Start};
 pub use report::{Measure, Report};
 
@@ -32,12 +39,21 @@ pub enum Part {
     Agents,
     /// Messages of agents to people, through the conversation alone and through a webhook.
     Messages,
+    /// Runs whose outcome jobs are handled by a host in Rust and by the project host of the SDK.
+    Hosts,
 }
 
 impl Part {
     /// All parts, in the order in which they are measured.
-    pub const ALL: [Self; 6] =
-        [Self::Straight, Self::Scripts, Self::Parallel, Self::Timers, Self::Agents, Self::Messages];
+    pub const ALL: [Self; 7] = [
+        Self::Straight,
+        Self::Scripts,
+        Self::Parallel,
+        Self::Timers,
+        Self::Agents,
+        Self::Messages,
+        Self::Hosts,
+    ];
 
     /// Its name at the command line and in the report.
     pub const fn name(self) -> &'static str {
@@ -48,6 +64,30 @@ impl Part {
             Self::Timers => "timers",
             Self::Agents => "agents",
             Self::Messages => "messages",
+            Self::Hosts => "hosts",
+        }
+    }
+
+    /// What it measures, in one line.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Straight => {
+                "the example Process beside a bare relay: runs/s and their ratio, start, start to job handled, Redis round trips"
+            }
+            Self::Scripts => "a Process of ten scripts, one after the other; half of RUNS",
+            Self::Parallel => "a Process of ten scripts at once, and a join; half of RUNS",
+            Self::Timers => {
+                "RUNS runs wait for one date, once: what each costs meanwhile, and how fast all go on"
+            }
+            Self::Agents => {
+                "agents whose model answers at once: one turn, three turns with two tools, a further turn, memory in flight; half of RUNS"
+            }
+            Self::Messages => {
+                "RUNS messages to a person: into the conversation, and through a webhook; once 10,000 at most to 1,000 people with caps, counted"
+            }
+            Self::Hosts => {
+                "start to outcome job handled by a host in Rust and by runfleet-host under Node.js, of Processes and agents; a fifth of RUNS"
+            }
         }
     }
 
@@ -60,8 +100,8 @@ impl Part {
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Runs, and chains of the relay, in one round. Runs of scripts and of agents are half as many; as many wait for a timer,
-    /// once.
+    /// Runs, and chains of the relay, in one round. Runs of scripts and of agents are half as many, those for hosts a fifth; as
+    /// many wait for a timer, once.
     pub count: usize,
     /// Requests that wait for their answer at any time.
     pub in_flight: usize,
@@ -73,6 +113,11 @@ pub struct Plan {
 
 /// Runs everything and returns what was measured. Progress goes to `tell`.
 pub async fn run(plan: Plan, tell: impl Fn(&str)) -> Result<Report> {
+    let wanted = |part: Part| plan.only.is_none_or(|only| only == part);
+    if wanted(Part::Hosts) {
+        // Better now than after minutes.
+        crate::NodeHost::built().context("the part hosts")?;
+    }
     tell("starting a private RabbitMQ and Redis");
     let servers = crate::OwnServers::start()?;
     let addresses = servers.addresses()?;
@@ -85,21 +130,17 @@ pub async fn run(plan: Plan, tell: impl Fn(&str)) -> Result<Report> {
     let warm = Start::Process(fleet::example()?);
     bench.round(&warm, plan.count / 10, plan.in_flight).await.context("warming up")?;
     let mut report = Report::new(plan);
-    for part in Part::ALL.into_iter().filter(|part| plan.only.is_none_or(|only| only == *part)) {
-        match part {
-            Part::Straight => straight(&mut bench, plan, &mut report, &tell).await?,
-            Part::Scripts => shape(&bench, part, "bench-scripts", plan, &mut report, &tell).await?,
-            Part::Parallel => {
-                shape(&bench, part, "bench-parallel", plan, &mut report, &tell).await?;
-            }
-            Part::Timers => {
-                tell(&format!("{} runs begin to wait for one date", plan.count));
-                let waiting = bench.waiting(plan.count, plan.in_flight).await?;
-                report.add(part, report::waiting(&waiting));
-            }
-            Part::Agents => agents(&bench, plan, &mut report, &tell).await?,
-            Part::Messages => told(servers.addresses()?, plan, &mut report, &tell).await?,
-        }
+    for part in Part::ALL.into_iter().filter(|part| wanted(*part)) {
+        let done = match part {
+            Part::Straight => straight(&mut bench, plan, &mut report, &tell).await,
+            Part::Scripts => shape(&bench, part, "bench-scripts", plan, &mut report, &tell).await,
+            Part::Parallel => shape(&bench, part, "bench-parallel", plan, &mut report, &tell).await,
+            Part::Timers => timers(&bench, plan, &mut report, &tell).await,
+            Part::Agents => agents(&bench, plan, &mut report, &tell).await,
+            Part::Messages => told(servers.addresses()?, plan, &mut report, &tell).await,
+            Part::Hosts => hosts(&bench, plan, &mut report, &tell).await,
+        };
+        done.with_context(|| format!("the part {}", part.name()))?;
     }
     bench.stop().await?;
     Ok(report)
@@ -160,6 +201,19 @@ async fn shape(
     Ok(())
 }
 
+/// Runs that wait for one date, once.
+async fn timers(
+    bench: &Bench,
+    plan: Plan,
+    report: &mut Report,
+    tell: &impl Fn(&str),
+) -> Result<()> {
+    tell(&format!("{} runs begin to wait for one date", plan.count));
+    let waiting = bench.waiting(plan.count, plan.in_flight).await?;
+    report.add(Part::Timers, report::waiting(&waiting));
+    Ok(())
+}
+
 /// Rounds of agents, and once runs that wait for their model.
 async fn agents(
     bench: &Bench,
@@ -176,6 +230,7 @@ async fn agents(
     for round in 1..=plan.rounds {
         let one = bench.agents(Shape::One, runs, plan.in_flight).await?;
         let three = bench.agents(Shape::Three, runs, plan.in_flight).await?;
+        three.ensure_turns(3.0, 2.0)?;
         let rates = [&one, &three].map(|taken| rate(runs, taken.round.wall));
         tell(&format!(
             "agents, round {round}: {:.0} runs/s of one turn, {:.0} of three turns",
@@ -186,14 +241,14 @@ async fn agents(
     Ok(())
 }
 
-/// Rounds of messages to people, each through both sinks.
+/// Rounds of messages to people, each through both sinks, and once many with caps whose number at the receiver is known.
 async fn told(
-    servers: runfleet_testkit::Servers,
+    addresses: runfleet_testkit::Servers,
     plan: Plan,
     report: &mut Report,
     tell: &impl Fn(&str),
 ) -> Result<()> {
-    let messages = messages::Messages::start(servers).await?;
+    let messages = messages::Messages::start(addresses.clone()).await?;
     let many = plan.count;
     messages.round("own", many / 10, plan.in_flight).await.context("warming up")?;
     for round in 1..=plan.rounds {
@@ -206,7 +261,34 @@ async fn told(
         ));
         report.add(Part::Messages, report::messages(many, &own, &hook));
     }
-    messages.stop().await
+    messages.stop().await?;
+    tell("messages to many people with caps");
+    let exact = exact::exact(addresses, many, plan.in_flight).await.context("caps")?;
+    tell(&format!(
+        "messages: exactly {} of {} to {} people came, {} were held back",
+        exact.came, exact.asked, exact.people, exact.refused
+    ));
+    report.add_once(Part::Messages, report::exact(&exact));
+    Ok(())
+}
+
+/// Rounds of hosts, taken in turns.
+async fn hosts(bench: &Bench, plan: Plan, report: &mut Report, tell: &impl Fn(&str)) -> Result<()> {
+    let runs = plan.count / 5;
+    for round in 1..=plan.rounds {
+        let said = |name: &str, by: &hosts::ByHost| {
+            let [processes, agents] = [&by.process, &by.agent].map(|taken| rate(runs, taken.wall));
+            tell(&format!(
+                "hosts, round {round}: {processes:.0} runs/s of Processes and {agents:.0} of agents {name}"
+            ));
+        };
+        let rust = bench.by_rust(runs, plan.in_flight).await.context("the host in Rust")?;
+        said("in Rust", &rust);
+        let node = bench.by_node(runs, plan.in_flight).await?;
+        said("under Node.js", &node);
+        report.add(Part::Hosts, report::hosts(runs, plan.in_flight, &rust, &node));
+    }
+    Ok(())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a benchmark are far below 2^52")]

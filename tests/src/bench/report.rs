@@ -6,11 +6,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::agents::{InFlight, Taken};
+use super::exact::Exact;
+use super::hosts::{ByHost, Handled};
 use super::messages::Sent;
 use super::relay::Round;
 use super::usage::Counts;
 use super::waiting::Waiting;
 use super::{Part, Plan, count, rate};
+
+/// The name of the measure that is printed last.
+const RATIO: &str = "ratio";
 
 /// One figure, and the relay's beside it.
 #[derive(Debug, Clone)]
@@ -25,10 +30,11 @@ pub struct Measure {
     pub relay: Option<f64>,
 }
 
-/// All rounds of one benchmark.
+/// All rounds of one benchmark, and what was measured once.
 pub struct Report {
     plan: Plan,
     parts: Vec<(Part, Vec<Vec<Measure>>)>,
+    once: Vec<(Part, Vec<Measure>)>,
 }
 
 /// What one turn has measured.
@@ -91,7 +97,7 @@ pub(crate) fn straight(n: usize, rounds: &Rounds, used: &Counts) -> Vec<Measure>
         measure("start alone p50 over bare", p50(&alone.replies) / bare, "times"),
         measure("redis round trips a run", used.all_trips(), "trips"),
         measure("messages a run", used.all_messages(), "messages"),
-        measure("ratio", runs / relays, "runs per relay"),
+        measure(RATIO, runs / relays, "runs per relay"),
     ];
     measures.extend(processor("processor time a run", used));
     measures
@@ -189,6 +195,39 @@ pub(crate) fn messages(n: usize, own: &Sent, hook: &Sent) -> Vec<Measure> {
     [of("conversation", own), of("webhook", hook)].concat()
 }
 
+/// Messages whose number is known.
+pub(crate) fn exact(exact: &Exact) -> Vec<Measure> {
+    let Exact { people, asked, came, refused, wall } = exact;
+    vec![
+        measure("caps: throughput", rate(*asked, *wall), "messages/s"),
+        inner("people", count(*people), "people"),
+        inner("messages", count(*asked), "messages"),
+        inner("came, each once", count(*came), "messages"),
+        inner("held back by a cap", count(*refused), "messages"),
+    ]
+}
+
+/// Outcome jobs handled by hosts.
+pub(crate) fn hosts(n: usize, in_flight: usize, rust: &ByHost, node: &ByHost) -> Vec<Measure> {
+    let of = |name: &str, handled: &Handled| {
+        vec![
+            measure(name, rate(n, handled.wall), "runs/s"),
+            inner("start to handled p50", p50(&handled.waits), "ms"),
+            inner("start to handled p99", p99(&handled.waits), "ms"),
+            inner("start to handled p50, alone", p50(&handled.alone), "ms"),
+            inner("start to handled p99, alone", p99(&handled.alone), "ms"),
+            inner("runs in flight", count(in_flight), "runs"),
+        ]
+    };
+    [
+        of("Process, host in Rust", &rust.process),
+        of("agent, host in Rust", &rust.agent),
+        of("Process, host under Node.js", &node.process),
+        of("agent, host under Node.js", &node.agent),
+    ]
+    .concat()
+}
+
 /// What happens once in a hundred runs or more often.
 fn details<'a>(
     used: &'a std::collections::BTreeMap<String, f64>,
@@ -223,7 +262,7 @@ fn medians(rounds: &[Vec<Measure>]) -> Vec<Measure> {
 
 impl Report {
     pub(crate) fn new(plan: Plan) -> Self {
-        Self { plan, parts: Vec::new() }
+        Self { plan, parts: Vec::new(), once: Vec::new() }
     }
 
     /// Takes the measures of one round of a part.
@@ -234,12 +273,26 @@ impl Report {
         }
     }
 
+    /// Takes what a part measures once, which comes after its rounds.
+    pub(crate) fn add_once(&mut self, part: Part, measures: Vec<Measure>) {
+        self.once.push((part, measures));
+    }
+
+    /// All measures of each part, those of rounds as medians.
+    fn all(&self) -> impl Iterator<Item = (Part, Vec<Measure>)> {
+        self.parts.iter().map(|(part, rounds)| {
+            let once = self.once.iter().filter(|(known, _)| known == part);
+            let once = once.flat_map(|(_, measures)| measures.iter().cloned());
+            (*part, medians(rounds).into_iter().chain(once).collect())
+        })
+    }
+
     /// One object per measurement.
     pub fn json(&self) -> Value {
         let mut all = Vec::new();
-        for (part, rounds) in &self.parts {
+        for (part, measures) in self.all() {
             let mut half = String::new();
-            for m in medians(rounds) {
+            for m in measures {
                 // What is set in belongs to what is above it.
                 let inner = m.name.strip_prefix("  ").map(|inner| format!("{half}: {inner}"));
                 let name = inner.unwrap_or_else(|| m.name.clone());
@@ -252,25 +305,70 @@ impl Report {
         Value::Array(all)
     }
 
-    /// A table, part by part.
+    /// A table, part by part; the ratio to the relay comes last.
     pub fn table(&self) -> String {
         let Plan { count, in_flight, rounds, .. } = self.plan;
         let mut text = format!(
-            "{count} runs a round ({} of scripts and agents, {count} that wait, once), {in_flight} requests in flight, median of {rounds} rounds\n",
-            count / 2
+            "{count} runs a round ({} of scripts and agents, {} of hosts, {count} that wait, once), {in_flight} requests in flight, median of {rounds} rounds\n",
+            count / 2,
+            count / 5
         );
-        for (part, rounds) in &self.parts {
-            let relay = if *part == Part::Straight { "relay" } else { "" };
+        let mut ratio = None;
+        for (part, measures) in self.all() {
+            let relay = if part == Part::Straight { "relay" } else { "" };
             let _ = writeln!(text, "\n{:<34}{:>12}{relay:>12}", part.name(), "fleet");
-            for measure in medians(rounds) {
+            for measure in measures {
                 let relay = measure.relay.map_or_else(String::new, |value| format!("{value:.2}"));
                 let _ = writeln!(
                     text,
                     "{:<34}{:>12.2}{relay:>12}  {}",
                     measure.name, measure.value, measure.unit
                 );
+                if measure.name == RATIO {
+                    ratio = Some(measure.value);
+                }
             }
         }
+        if let Some(ratio) = ratio {
+            let _ = writeln!(text, "\n{RATIO} of runs to relays: {ratio:.2}");
+        }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan { count: 100, in_flight: 8, rounds: 3, only: None }
+    }
+
+    #[test]
+    fn medians_of_rounds_come_first_then_what_was_measured_once_and_the_ratio_last() {
+        let mut report = Report::new(plan());
+        for ratio in [0.5, 0.1, 0.4] {
+            let round = vec![beside("throughput", 1.0, "runs/s", 2.0), measure(RATIO, ratio, "")];
+            report.add(Part::Straight, round);
+        }
+        report.add(Part::Messages, vec![measure("webhook", 7.0, "messages/s")]);
+        report.add_once(
+            Part::Messages,
+            vec![measure("caps", 3.0, "messages/s"), inner("people", 2.0, "people")],
+        );
+        let table = report.table();
+        assert!(table.ends_with("\nratio of runs to relays: 0.40\n"), "{table}");
+        let json = report.json();
+        let names: Vec<&str> =
+            json.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["throughput", "ratio", "webhook", "caps", "caps: people"]);
+        assert_eq!((&json[0]["relay"], &json[1]["value"]), (&json!(2.0), &json!(0.4)));
+    }
+
+    #[test]
+    fn a_percentile_is_a_value_that_was_measured() {
+        let values: Vec<Duration> = (1..=100).map(Duration::from_millis).collect();
+        assert_eq!((p50(&values).round(), p99(&values).round()), (51.0, 99.0));
+        assert!(p99(&[]) < f64::EPSILON);
     }
 }

@@ -1,26 +1,27 @@
-//! `make bench`: runs/s of a fleet beside a bare relay through the same RabbitMQ, other shapes of runs, and what runs cost that
-//! wait, in one run.
+//! `make bench`: runs/s of a fleet beside a bare relay through the same RabbitMQ, other shapes of runs, what runs cost that wait,
+//! messages to people, and hosts of projects, in one run.
 
 #![recursion_limit = "256"]
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use runfleet_tests::bench::{self, Part, Plan};
+use anyhow::{Context, Result, bail};
+use runfleet_tests::bench::{self, Command, Plan};
+use tokio::signal::unix::{SignalKind, signal};
 
 const DIR: &str = "target/bench";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 fn main() -> ExitCode {
-    let plan = match plan() {
-        Ok(plan) => plan,
+    let plan = match Command::read(std::env::args().skip(1)) {
+        Ok(Command::Measure(plan)) => plan,
+        Ok(Command::Help) => {
+            print!("{}", bench::help());
+            return ExitCode::SUCCESS;
+        }
         Err(error) => {
-            let parts = Part::ALL.map(Part::name).join(" | ");
-            eprintln!(
-                "runfleet-bench: {error:#}\n\
-                 usage: runfleet-bench [--only {parts}] [RUNS [IN_FLIGHT [ROUNDS]]]"
-            );
+            eprintln!("runfleet-bench: {error:#}\ntry runfleet-bench --help");
             return ExitCode::from(64);
         }
     };
@@ -36,30 +37,29 @@ fn main() -> ExitCode {
     }
 }
 
-fn plan() -> Result<Plan> {
-    let mut words = std::env::args().skip(1).peekable();
-    let mut only = None;
-    if words.next_if(|word| word == "--only").is_some() {
-        let name = words.next().context("--only wants the name of a part")?;
-        only = Some(Part::named(&name).context("there is no such part")?);
-    }
-    let mut numbers = words.map(|text| text.parse::<usize>().context("not a number"));
-    let mut next = |default| numbers.next().unwrap_or(Ok(default));
-    let (count, in_flight, rounds) = (next(10_000)?, next(64)?, next(3)?);
-    let plan = Plan { count, in_flight, rounds, only };
-    anyhow::ensure!((100..=1_000_000).contains(&plan.count), "RUNS must be 100 to 1000000");
-    anyhow::ensure!((1..=1_000).contains(&plan.in_flight), "IN_FLIGHT must be 1 to 1000");
-    anyhow::ensure!((1..=100).contains(&plan.rounds), "ROUNDS must be 1 to 100");
-    Ok(plan)
-}
-
 #[expect(clippy::print_stderr, reason = "progress")]
 fn measure(plan: Plan) -> Result<String> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let report = runtime.block_on(bench::run(plan, |text| eprintln!("{text}")))?;
+    // What was started is stopped when this is dropped, also after a signal.
+    let report = runtime.block_on(async {
+        tokio::select! {
+            report = bench::run(plan, |text| eprintln!("{text}")) => report,
+            stopped = stopped() => stopped,
+        }
+    })?;
     std::fs::create_dir_all(DIR).context("making target/bench")?;
     let file = Path::new(DIR).join("report.json");
     std::fs::write(&file, serde_json::to_string_pretty(&report.json())? + "\n")
         .context("writing the report")?;
     Ok(report.table())
+}
+
+/// Waits for a signal, and fails then.
+async fn stopped<T>() -> Result<T> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => pressed?,
+        _ = terminate.recv() => (),
+    }
+    bail!("stopped by a signal; nothing was reported")
 }
