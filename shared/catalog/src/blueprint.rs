@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentSpec;
 use crate::snapshot::Snapshot;
 use crate::stored::{self, StoredError};
-use crate::tool::{McpServer, ModelProvider, RecordSource, Scope, SkillDefinition, ToolDefinition};
+use crate::tool::{
+    McpServer, ModelProvider, RecordSource, Scope, SkillDefinition, ToolDefinition, ToolKind,
+};
 
 /// The format of stored blueprints that this code writes.
 pub const BLUEPRINT_FORMAT: u32 = 1;
@@ -66,13 +68,13 @@ impl Snapshot {
             self.skills_of(spec).map(|(name, skill)| (name.clone(), skill.clone())).collect();
         let tools: BTreeMap<_, _> = self
             .all_tools()
-            .filter(|(name, tool)| self.is_tool_of(spec, name, tool))
+            .filter(|(name, tool)| self.is_tool_of((agent, spec), name, tool))
             .map(|(name, tool)| (name.clone(), tool.clone()))
             .collect();
         let through = |server: &Name| {
-            tools.values().any(|tool| {
-                matches!(&tool.kind, crate::tool::ToolKind::Mcp { server: named, .. } if named == server)
-            })
+            tools.values().any(
+                |tool| matches!(&tool.kind, ToolKind::Mcp { server: named, .. } if named == server),
+            )
         };
         let mcp_servers = self
             .mcp_servers
@@ -109,11 +111,27 @@ impl Snapshot {
     }
 
     /// Whether an agent has a tool: it is general, named by the agent, or comes with one of its skills.
-    pub(crate) fn is_tool_of(&self, spec: &AgentSpec, name: &Name, tool: &ToolDefinition) -> bool {
-        tool.scope == Scope::General
+    pub(crate) fn is_tool_of(
+        &self,
+        (agent, spec): (&Name, &AgentSpec),
+        name: &Name,
+        tool: &ToolDefinition,
+    ) -> bool {
+        self.comes_by_itself(agent, name, tool)
             || spec.tools.contains_key(name)
             || (tool.scope == Scope::Specified
                 && self.skills_of(spec).any(|(_, skill)| skill.tools.contains(name)))
+    }
+
+    /// Whether a tool comes to an agent that does not name it. A version of a project is made active by whoever has a key of the
+    /// project, so its general tools come only to agents that the approved policy of the project picks.
+    fn comes_by_itself(&self, agent: &Name, name: &Name, tool: &ToolDefinition) -> bool {
+        if tool.scope != Scope::General || self.tools.contains_key(name) {
+            return tool.scope == Scope::General;
+        }
+        let ToolKind::Project { project, .. } = &tool.kind else { return false };
+        let section = self.project(project).and_then(|project| project.policy.agents.as_ref());
+        section.is_some_and(|section| section.agents.picks(agent))
     }
 
     /// The provider that an agent names, or the first one that lists its model.

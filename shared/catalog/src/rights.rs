@@ -80,10 +80,11 @@ impl Snapshot {
     /// Whether a run of `agent` may call a tool by the name under which the model knows it: the agent has it, and policy and
     /// person allow what it does. A tool of an MCP server is named `<server>__<tool>`.
     pub fn may_call(&self, by: Acting<'_>, agent: &Name, tool: &str) -> bool {
+        let id = agent;
         let Some(agent) = self.agent(agent) else { return false };
         let declared = self.all_tools().find(|(name, _)| name.as_str() == tool);
         if let Some((name, tool)) = declared {
-            return self.is_tool_of(&agent.spec, name, tool)
+            return self.is_tool_of((id, &agent.spec), name, tool)
                 && match &tool.kind {
                     ToolKind::ProcessStart { process, .. } => self.may_start_process(by, process),
                     ToolKind::Agent { agent } => self.may_start_agent(by, agent),

@@ -114,6 +114,41 @@ fn a_run_may_call_a_registered_tool_while_its_agent_has_it_and_the_active_versio
     assert!(!may(&activate(&json!({"version": "1.5"})), "reserve"));
 }
 
+/// CG-232, NB-06
+#[test]
+fn a_general_tool_of_a_version_comes_to_the_agents_that_the_policy_of_its_project_picks() {
+    let files = files();
+    let agent = |tools: &str| document("Agent", "helper", &format!("{{model: m, tools: {tools}}}"));
+    files.write("helper.yaml", agent("[]"));
+    let mut declared = version("1.4");
+    declared["tools"][0]["scope"] = "GENERAL".into();
+    let declared = read("shop", &declared).unwrap();
+    let agents = |of: &Snapshot| {
+        let has = |agent: &str| !of.blueprint(&name(agent)).unwrap().tools.is_empty();
+        ["clerk", "helper"].into_iter().filter(|agent| has(agent)).collect::<Vec<_>>()
+    };
+    let mut before: Option<Snapshot> = None;
+    for (mode, expected) in [
+        // One that names it has it whatever the policy says: an administrator has written that.
+        ("", vec!["clerk"]),
+        (", agents: {agents: {mode: ONLY, agentIds: [clerk]}}", vec!["clerk"]),
+        (", agents: {agents: {mode: ALL}}", vec!["clerk", "helper"]),
+        (", agents: {agents: {mode: ALL_EXCEPT, agentIds: [helper]}}", vec!["clerk"]),
+    ] {
+        let policy = PROJECT.replace("ALL}}}}", &format!("ALL}}}}{mode}}}}}"));
+        files.write("shop.yaml", document("Project", "shop", &policy));
+        let applied = merge(before.as_ref(), &files);
+        let active = applied.activate(&name("shop"), &declared).unwrap().snapshot;
+        assert_eq!(agents(&active), expected, "{mode}");
+        let (shop, ada) = (name("shop"), name("ada"));
+        let by = Acting { project: &shop, user: Some(&ada) };
+        assert_eq!(active.may_call(by, &name("helper"), "reserve"), expected.len() == 2, "{mode}");
+        before = Some(active);
+    }
+    files.write("helper.yaml", agent("[reserve]"));
+    assert_eq!(agents(&merge(before.as_ref(), &files)), ["clerk", "helper"]);
+}
+
 #[test]
 fn two_projects_cannot_have_a_tool_of_one_name() {
     let first = merge(None, &files());
