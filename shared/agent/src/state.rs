@@ -327,6 +327,11 @@ impl State {
         }
     }
 
+    /// What the run was asked: its first message.
+    pub fn asked(&self) -> &str {
+        &self.first
+    }
+
     /// What the run has used so far.
     pub fn usage(&self) -> Usage {
         self.end().map_or(self.usage, |end| end.usage)

@@ -141,6 +141,7 @@ fn what_hosts_are_asked_and_answer_keeps_its_form() {
         variables: object("{\"order\":9007199254740993}"),
         deadline: 1_764_471_600_000,
         answer_key: Some("mUzVRvHBbmVrAlo4VxeCVw".into()),
+        conversation: None,
     };
     check("host.request.v1", &request);
     check("host.accepted.v1", &HostAccepted { request_id, until: 1_764_468_060_000 });

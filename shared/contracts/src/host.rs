@@ -18,10 +18,14 @@ use serde_json::{Map, Value};
 use crate::error::ErrorBody;
 use crate::json::{check_shape_to, read};
 use crate::message::Message;
+use crate::models::{ModelMessage, Role};
 use crate::run_event::RunEvent;
 
 /// Longest part of a progress report, in bytes.
 pub const PROGRESS_BYTES_MAX: usize = 16_384;
+
+/// Longest text of what an agent was asked, as its tools are told, in bytes.
+const ASKED_BYTES_MAX: usize = 32_768;
 
 /// The answer, its outcome, the object of variables in it, and a value as deep as any may be.
 const ANSWER_DEPTH_MAX: usize = JSON_DEPTH_MAX + 3;
@@ -134,6 +138,35 @@ pub struct HostRequest {
     /// What the answer has to repeat, so that nobody else can give it. Absent where the fleet has no key for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_key: Option<String>,
+    /// For a tool: what its agent is working on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ToolConversation>,
+}
+
+/// What an agent is working on while it calls a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolConversation {
+    /// The conversation with a person, or the run when there is none.
+    pub session_id: String,
+    /// The model that the run asks.
+    pub model: String,
+    /// Whether the agent can search the web.
+    pub web_search: bool,
+    /// What it was asked: one message of a user, cut at 32 KiB. Empty for a tool of another project than that of the run.
+    pub messages: Vec<ModelMessage>,
+}
+
+impl ToolConversation {
+    /// About a run that was asked this, where that may be told.
+    pub fn new(session_id: String, model: String, web_search: bool, asked: Option<&str>) -> Self {
+        let said = |asked: &str| ModelMessage {
+            role: Role::User,
+            content: asked[..asked.floor_char_boundary(ASKED_BYTES_MAX)].to_owned(),
+        };
+        let messages = asked.map(said).into_iter().collect();
+        Self { session_id, model, web_search, messages }
+    }
 }
 
 impl fmt::Debug for HostRequest {

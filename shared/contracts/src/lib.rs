@@ -40,7 +40,9 @@ pub use claims::Claims;
 pub use deliver::DeliverMessage;
 pub use error::{ErrorBody, ErrorCode, Reply};
 pub use facts::Fact;
-pub use host::{AskId, HostAnswer, HostOutcome, HostRequest, HostWork, ProcessCall};
+pub use host::{
+    AskId, HostAnswer, HostOutcome, HostRequest, HostWork, ProcessCall, ToolConversation,
+};
 pub use host_call::{CallAnswer, CallFailure, CallKind, CallOutcome, HostCall};
 pub use job::{JobAccepted, JobDue, JobResult, JobRun};
 pub use message::{Advance, Message, OutcomeReady};

@@ -103,6 +103,7 @@ impl Answers {
             variables: asked.variables.clone(),
             deadline: asked.expires_ms,
             answer_key: self.keys.as_ref().and_then(|keys| keys.word(&ask.to_string())),
+            conversation: None,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::agents::AgentStarted;
 use crate::data::{
     CreateRecord, GetRecord, QueryRecords, RecordFound, RecordShown, RecordsFound, UpdateRecord,
 };
+use crate::host::{AskId, HostRequest, HostWork, ToolConversation};
 use crate::host_call::{
     CallAnswer, CallCode, CallFailure, CallKind, CallOutcome, CallProblem, CallProject, HostCall,
 };
@@ -163,4 +164,34 @@ fn records_keep_their_form() {
         check(&format!("data.{operation}.reply"), &Reply::Done(found));
     }
     check("data.query.reply", &Reply::Done(RecordsFound { records: vec![record] }));
+}
+
+#[test]
+fn what_a_host_is_asked_for_a_tool_keeps_its_form() {
+    let request_id: AskId = "AG1501JDX3Z8GF0000000000000000:7:1".parse().unwrap();
+    let (session, model) = ("CV1501JDX3Z8GF0000000000000000".into(), "anthropic/claude".into());
+    let request = HostRequest {
+        request_id,
+        kind: HostWork::Tool,
+        name: "reserve".into(),
+        workspace: "acme".parse().unwrap(),
+        project: "shop".parse().unwrap(),
+        run_id: request_id.run_id,
+        element_id: "c7".into(),
+        instance: 7,
+        attempt: 1,
+        headers: [].into(),
+        variables: object("{\"item\":\"pen\"}"),
+        deadline: 1_764_471_600_000,
+        answer_key: None,
+        conversation: Some(ToolConversation::new(session, model, true, Some("Reserve a pen."))),
+    };
+    check("host.request.v1-tool", &request);
+    let (about, long) = (
+        |asked| ToolConversation::new(String::new(), String::new(), false, asked),
+        "ä€".repeat(10_000),
+    );
+    let long = about(Some(&long));
+    assert_eq!(long.messages[0].content.len(), 32_768 - 1, "cut between characters");
+    assert_eq!(about(None).messages, []);
 }

@@ -1247,6 +1247,27 @@ export interface JobResult {
   error?: JobFailure | null;
 }
 /**
+ * What an agent is working on while it calls a tool.
+ */
+export interface ToolConversation {
+  /**
+   * The conversation with a person, or the run when there is none.
+   */
+  sessionId: string;
+  /**
+   * The model that the run asks.
+   */
+  model: string;
+  /**
+   * Whether the agent can search the web.
+   */
+  webSearch: boolean;
+  /**
+   * What it was asked: one message of a user, cut at 32 KiB. Empty for a tool of another project than that of the run.
+   */
+  messages: ModelMessage[];
+}
+/**
  * A request to the hosts of a project. Published to the queue of the project; `reply_to` names the routing key of the answer
  * on the exchange `x.answers`.
  */
@@ -1304,6 +1325,10 @@ export interface HostRequest {
    * What the answer has to repeat, so that nobody else can give it. Absent where the fleet has no key for it.
    */
   answerKey?: string | null;
+  /**
+   * For a tool: what its agent is working on.
+   */
+  conversation?: ToolConversation | null;
 }
 /**
  * A host has begun. For a task it is taken note of and changes nothing: its attempt has the time that the Process gives it.

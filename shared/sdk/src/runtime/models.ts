@@ -16,13 +16,13 @@ export interface ModelsApi {
   invoke(request: { readonly model?: string; readonly messages: readonly ModelMessage[] }): Promise<{ readonly text: string }>;
 }
 
-const MESSAGES_MAX = 100;
+const MESSAGES_MAX = 50;
 const MESSAGES_BYTES_MAX = 131_072;
 /** Longest time that an answer is waited for. */
 const ANSWER_MS_MAX = 300_000;
-/** First pause between two looks at the run; each is half as long again, up to the last. */
-const LOOK_MS_FIRST = 100;
-const LOOK_MS_LAST = 2_000;
+/** First pause between two looks at the run; each is half as long again, up to the last. Each look is a call of the execution. */
+const LOOK_MS_FIRST = 200;
+const LOOK_MS_LAST = 5_000;
 
 /** Models that an execution may ask. */
 export function modelsOf(execution: Execution): ModelsApi {

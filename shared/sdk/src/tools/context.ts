@@ -1,5 +1,5 @@
 /** What a tool is given, made out of what its execution can do. */
-import { CogoverApiError } from "../errors.js";
+import { CogoverApiError, NotFoundError } from "../errors.js";
 import { badField, isPlainObject } from "../json.js";
 import type { CogoverRecord, ObjectClient, QueryOptions } from "../records.js";
 import type { Apis } from "../runtime/apis.js";
@@ -45,9 +45,19 @@ function aiOf(apis: Apis, values: ConversationValues | undefined): AiPlugin {
   return Object.freeze({
     aiManager: Object.freeze({
       async getLLMService(options: Readonly<Record<string, unknown>> = {}) {
-        const model = typeof options["model"] === "string" ? options["model"] : modelOf(values?.model);
-        const invoke = (messages: unknown): Promise<{ readonly text: string }> =>
-          apis.models.invoke({ ...(model === undefined ? {} : { model }), messages: messagesOf(messages) });
+        const own = modelOf(values?.model);
+        const model = typeof options["model"] === "string" ? options["model"] : own;
+        const invoke = async (given: unknown): Promise<{ readonly text: string }> => {
+          const messages = messagesOf(given);
+          if (model === undefined) return apis.models.invoke({ messages });
+          try {
+            return await apis.models.invoke({ model, messages });
+          } catch (error) {
+            // The model of the conversation is a wish: a project has agents for some models, the first of which answers otherwise.
+            if (model !== own || !(error instanceof NotFoundError) || error.resource !== "model") throw error;
+            return apis.models.invoke({ messages });
+          }
+        };
         return { provider: Object.freeze({ invoke }) };
       },
     }),

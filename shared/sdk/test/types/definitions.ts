@@ -113,3 +113,25 @@ export const handlers: readonly SandboxHandler[] = [
   // @ts-expect-error a job is not called
   defineJob({ key: "k" }, () => {}),
 ];
+
+/** Lists that are kept elsewhere may be readonly, and a field of the log may be null or missing. */
+const OPERATIONS = ["create", "update"] as const;
+const FIELDS = ["status"] as const;
+const CALLERS = ["agent"] as const;
+defineTrigger({ key: "listed", object: "order", timing: "afterChange", operations: OPERATIONS, fields: FIELDS, changedFields: FIELDS }, ({ log, records }) => {
+  log.debug("seen", { owner: null, count: records.length, missing: undefined });
+  // @ts-expect-error records are not changed
+  records.push(records[0]);
+});
+defineAction({ key: "listed", effect: "write", exposeTo: CALLERS, input, output, handler });
+defineScript(async ({ input, data }) => {
+  // @ts-expect-error nobody has checked the input
+  void input.id;
+  const many = await data.object("lead").records.getMany(["L1"] as const);
+  for (const { id } of many.records) await data.object("lead").records.update(id, { seen: true });
+  // @ts-expect-error a record is named
+  await data.object("lead").records.update({ id: "L1" }, {});
+  return null;
+});
+// @ts-expect-error a level of the log has a message
+defineScript(({ log }) => log.info());

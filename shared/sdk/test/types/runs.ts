@@ -153,3 +153,53 @@ export async function enqueues(): Promise<void> {
 const narrow: ObjectSchema<ObjectShape, false> = s.object({ a: s.string() });
 const start: ProcessStartOptions = {};
 void [narrow, start];
+
+/** Options and lists can be handed over as they are kept: nothing here may change them. */
+export function kept(options: AgentStartOptions, process: ProcessStartOptions): void {
+  // @ts-expect-error an option is not changed
+  options.instruction = "i";
+  // @ts-expect-error an option is not changed
+  options.onResult = { job: "done" };
+  // @ts-expect-error a list is not changed
+  options.records?.push({ objectSlug: "lead", recordId: "x" });
+  // @ts-expect-error a fact is not changed
+  if (options.variables !== undefined) options.variables["name"] = "n";
+  // @ts-expect-error an option is not changed
+  process.input = {};
+  // @ts-expect-error a value is not changed
+  if (process.input !== undefined) process.input["amount"] = 5;
+  // @ts-expect-error the job is not changed
+  if (process.onComplete !== undefined) process.onComplete.job = "done";
+}
+
+/** The shapes have these fields and no others. */
+export function shapes(): void {
+  holds<Equal<keyof ProcessStartOptions, "input" | "instanceName" | "idempotencyKey" | "onComplete">>();
+  holds<Equal<keyof AgentStartOptions,
+    | "instruction" | "variables" | "records" | "resultSchema" | "runAs" | "approvalPolicy" | "timeoutSeconds" | "idempotencyKey"
+    | "onResult" | "deliverTo">>();
+  holds<Equal<keyof ProcessCompletion, "instanceId" | "processId" | "processInfoId" | "state" | "output" | "finishedAt">>();
+  holds<Equal<keyof AgentRunState, "runId" | "status" | "text" | "result" | "error" | "delivery">>();
+  holds<Equal<keyof AgentResultCompletion, keyof AgentRunState | "usage">>();
+  holds<Equal<keyof AgentDelivery, "status" | "errorCode" | "chatSessionId" | "conversationId" | "newConversation">>();
+  holds<Equal<keyof AgentDeliveryTarget, "personnelId" | "conversation" | "title">>();
+  holds<Equal<keyof AgentRecordReference, "objectSlug" | "recordId" | "withActivities">>();
+  // Nobody has checked what a payload holds.
+  holds<Equal<ProcessCompletionJobPayload["payload"], unknown>>();
+  holds<Equal<AgentResultJobPayload["payload"], unknown>>();
+  holds<Equal<AgentResultJobPayload["agentRun"]["result"], unknown>>();
+  holds<Equal<AgentDelivery["status"], "SENT" | "NOT_SENT" | "BLOCKED" | "FAILED">>();
+  holds<Equal<AgentDelivery["errorCode"], string | null>>();
+}
+
+export async function answers(): Promise<void> {
+  const enqueued = await jobs.enqueue("done");
+  holds<Equal<keyof typeof enqueued, "runId" | "duplicate">>();
+  const started = await agents.start("scout", { instruction: "i" });
+  holds<Equal<keyof typeof started, "runId" | "duplicate">>();
+  // @ts-expect-error a start is not its outcome
+  void started.result;
+  const delivery = (await agents.get(started.runId)).delivery;
+  // @ts-expect-error there may be no delivery
+  void delivery.status;
+}

@@ -73,6 +73,15 @@ export const old = definedTools({
 
 export const bare = defineTools({ scope: "GENERAL", definition: { name: "x", description: "d", schema: null }, invoke: async () => ({ status: "success" }) });
 
+export const transformed = defineTools({
+  scope: "SPECIFIED",
+  definition: { description: "d", schema: z.object({ day: z.string().transform((text) => new Date(text)), tags: z.array(z.string()).default([]) }) },
+  invoke(_ctx, args) {
+    // The output of the schema, not what the model has sent.
+    holds<Equal<typeof args, { day: Date; tags: string[] }>>();
+  },
+});
+
 // @ts-expect-error a tool has a scope
 defineTools({ definition: { description: "d" }, invoke: () => 1 });
 // @ts-expect-error there are three scopes

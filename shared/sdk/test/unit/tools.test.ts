@@ -259,3 +259,24 @@ test("records are never changed without a condition, and a condition that no sou
   assert.match(String(await use((posts) => posts.find({ filter: { a: { $gt: 1 } } }))), /which fields equal/);
   assert.match(String(await use((posts) => posts.find({ sort: ["-a"] }))), /Records are found by/);
 });
+
+test("the model of a conversation is a wish, and one that a tool names is not", async () => {
+  const asked: unknown[] = [];
+  const fleet = createApis(async (operation, payload) => {
+    if (operation === "agents.get") return { status: "COMPLETED", text: "hello" };
+    asked.push((payload as { model?: string }).model ?? null);
+    if ("model" in (payload as object)) throw { code: "NOT_FOUND", message: "m", details: { resource: "model" } };
+    return { runId: "AR1" };
+  }, { source: "action", user: "U1", workspace: "W1" });
+  const use = async (options: object): Promise<unknown> => {
+    const made = await prepared({
+      scope: "GENERAL", definition: { description: "d" },
+      invoke: async (ctx: any) => (await (await ctx.app.pm.get("ai").aiManager.getLLMService(options)).provider.invoke("hi")).text,
+    });
+    return (await invokeTool(made, { args: {}, toolCallId: "c", values: { model: { model: "fast" } } }, fleet)).content;
+  };
+  assert.equal(await use({ model: "fast" }), "hello");
+  assert.equal(await use({}), "hello");
+  assert.equal(await use({ model: "other" }), "m");
+  assert.deepEqual(asked, ["fast", null, "fast", null, "other"]);
+});

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use runfleet_agent::{Effect, Event, Problem, ToolFault};
 use runfleet_broker::{Classify, Failure, HandlerResult, Inbound, PublishError, Verdict};
-use runfleet_catalog::ToolKind;
-use runfleet_contracts::{AgentTool, AskId, HostAnswer, HostOutcome, HostRequest, HostWork};
+use runfleet_catalog::{Builtin, ToolDefinition, ToolKind};
+use runfleet_contracts::{
+    AgentTool, AskId, HostAnswer, HostOutcome, HostRequest, HostWork, ToolConversation,
+};
 use runfleet_domain::{Name, RunKind};
 use runfleet_identity::AnswerKeys;
 use runfleet_runtime::clock::now_ms;
@@ -55,6 +57,7 @@ pub(super) async fn ask(
         variables: wanted.arguments.clone(),
         deadline: tool.deadline,
         answer_key: keys.and_then(|keys| keys.word(&ask.to_string())),
+        conversation: Some(conversation(live, wanted.project)),
     };
     let effect = effects::task(&request, record.lane, record.traceparent.as_deref());
     let mut effect = effect.permanent("writing a request to a host")?;
@@ -74,6 +77,18 @@ pub(super) async fn ask(
             Err(error).transient("asking a host")
         }
     }
+}
+
+/// What the run works on, as its tools see it. What it was asked is told to its own project only.
+fn conversation(live: &Live, project: &Name) -> ToolConversation {
+    let blueprint = live.definition.blueprint();
+    let searches =
+        |tool: &ToolDefinition| matches!(tool.kind, ToolKind::Builtin(Builtin::WebSearch));
+    let web_search = blueprint.tools.values().any(searches);
+    let own = || live.record.id.to_string();
+    let session = live.record.conversation.map_or_else(own, |id| id.to_string());
+    let asked = (project == &live.record.project).then(|| live.state.asked());
+    ToolConversation::new(session, blueprint.model.clone(), web_search, asked)
 }
 
 /// Takes an answer of a host.

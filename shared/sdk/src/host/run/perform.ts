@@ -51,8 +51,9 @@ function done(value: unknown, thrown: { error?: unknown }): Ended {
 }
 
 function tooled(tool: PreparedTool, args: unknown, facts: ExecutionFacts, host: HostSide, call: Call, info: ExecutionInfo): Promise<unknown> {
-  const { user, toolCallId = facts.id } = facts;
-  return invokeTool(tool, { args, user, toolCallId, progress: (chunk) => host.chunk(chunk) }, createApis(call, info));
+  const { user, toolCallId = facts.id, values } = facts;
+  const asked = { args, user, toolCallId, progress: (chunk: string) => host.chunk(chunk), ...(values === undefined ? {} : { values }) };
+  return invokeTool(tool, asked, createApis(call, info));
 }
 
 /** The data of a reply, or its error. */

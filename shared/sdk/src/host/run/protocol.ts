@@ -4,6 +4,7 @@
  */
 
 import type { ProjectManifest } from "../../runtime/index.js";
+import type { ConversationValues } from "../../tools/types.js";
 import type { Level } from "../logs.js";
 import type { HookData } from "../project/hooks.js";
 import type { Problem } from "../project/snapshot.js";
@@ -58,6 +59,8 @@ export interface ExecutionFacts {
   readonly runId?: string;
   /** The call, for tools. */
   readonly toolCallId?: string;
+  /** What the agent of a tool is working on: `sessionId`, `model`, `webSearch` and `messages`. */
+  readonly values?: ConversationValues;
 }
 
 /** To a thread. */

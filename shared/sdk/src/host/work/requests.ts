@@ -2,11 +2,14 @@
  * Tools of agents and tasks of Processes: `host.request.v1` in; `host.accepted.v1`, `host.progress.v1` and `host.answer.v1` out.
  *
  * A task is carried out by the script of its name: the task's variables are the script's input, and what it returns is given to the run.
+ * All hosts of a project share one queue of requests. What this version does not declare goes back a few times, for a host that has it.
  */
 
 import type { Delivery, Handler } from "../amqp/consumer.js";
 import type { Publisher } from "../amqp/publisher.js";
+import type { ToolConversation } from "../../generated/contract.js";
 import { userOf } from "../key.js";
+import type { ExecutionFacts } from "../run/protocol.js";
 import { type Outcome, type Shop, execute, tokenOf, traceOf } from "./execute.js";
 import { Progress } from "./progress.js";
 import { type Fields, isObject } from "./read.js";
@@ -17,6 +20,12 @@ const WAY_BACK_MS = 250;
 
 /** Largest result, in bytes of its JSON: the answer around it has to fit too. */
 const RESULT_BYTES_MAX = 196_608;
+
+/**
+ * Deliveries after which nobody is taken to have what is asked for. Each costs a second (the pause of the consumer), so that hosts of
+ * another version have found out by then that theirs is the active one.
+ */
+const ELSEWHERE_MAX = 4;
 
 /** Handles the task queue of the project. */
 export function requests(shop: Shop, publisher: Publisher): Handler {
@@ -43,7 +52,11 @@ function asked(shop: Shop, publisher: Publisher, fields: Fields, delivery: Deliv
     answerKind: "host.answer.v1",
     answerId: `answer:${requestId}`,
     work: async (tell) => {
-      if (!shop.index.has(`${unit}:${name}`)) return answer(failed(tool ? "TOOL_NOT_DECLARED" : "TASK_NOT_DECLARED", false));
+      if (!shop.index.has(`${unit}:${name}`)) {
+        if (delivery.returns < ELSEWHERE_MAX) return undefined;
+        // A Process has attempts of its own: at the next one there may be a host that has it.
+        return answer(tool ? failed("TOOL_NOT_DECLARED", false) : failed("TASK_NOT_DECLARED", true));
+      }
       const progress = new Progress((text, number) => {
         const [body, id] = [json({ requestId, chunk: text }), `progress:${requestId}:${number}`];
         return publisher.once({ exchange: ANSWERS, key: delivery.replyTo ?? "", kind: "host.progress.v1", id, body });
@@ -54,7 +67,7 @@ function asked(shop: Shop, publisher: Publisher, fields: Fields, delivery: Deliv
         name,
         urgency: tool ? "tool" : "job",
         input: fields.json("variables"),
-        facts: { id: requestId, user: userOf(tokenOf(delivery)), readOnly: false, ...(tool ? { toolCallId: callId } : {}) },
+        facts: { id: requestId, user: userOf(tokenOf(delivery)), readOnly: false, ...(tool ? { toolCallId: callId, ...valuesOf(fields) } : {}) },
         timeoutMs: Math.max(50, deadline - Date.now() - WAY_BACK_MS),
         beginBy: deadline - WAY_BACK_MS,
         token: tokenOf(delivery),
@@ -67,6 +80,14 @@ function asked(shop: Shop, publisher: Publisher, fields: Fields, delivery: Deliv
       return answer(tool ? toolOutcome(outcome) : taskOutcome(outcome));
     },
   };
+}
+
+/** What the agent is working on, as tools that were written for other packages look for it. */
+function valuesOf(fields: Fields): Pick<ExecutionFacts, "values"> {
+  const given = fields.raw["conversation"];
+  if (!isObject(given)) return {};
+  const { model, ...rest } = given as unknown as ToolConversation;
+  return { values: { ...rest, model: { model } } };
 }
 
 type Ending = Exclude<Outcome, { how: "stopped" }>;

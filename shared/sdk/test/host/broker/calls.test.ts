@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Fleet, working } from "../fleet.js";
+import { type Fleet, Host, working } from "../fleet.js";
 import { until } from "../project.js";
 
 const CODE = `
@@ -106,4 +106,24 @@ test("calls do not wait behind jobs", async (context) => {
   await until("a job runs", () => fleet.of("job.accepted.v1").length > 0);
   call(fleet, "c1", "echo");
   await answers(fleet, 1);
+});
+
+/** CG-233 */
+test("hosts that are killed when a call is taken, executed or told leave it to another host of their version, under the same id", async (context) => {
+  const { fleet, root } = await working(context, CODE);
+  const told = (): Set<unknown> => new Set(fleet.of("host.callanswer.v1").map(({ body }) => body["callId"]));
+  for (const [number, place] of ["taken", "executed", "told"].entries()) {
+    const other = Host.start(context, fleet, root, [], { TEST_DIES_AT: place });
+    await other.taking();
+    // One for each host, whichever gets which.
+    const deadline = Date.now() + 30_000;
+    for (const host of ["a", "b"]) call(fleet, `${place}-${host}`, "echo", { deadline });
+    assert.equal(await other.ended, null, place);
+    await until("both answers", () => told().size === 2 * (number + 1));
+  }
+  await until("an empty queue", async () => (await fleet.waiting(QUEUE)) === 0);
+  for (const { id, body } of fleet.of("host.callanswer.v1")) {
+    assert.equal(id, `answer:${String(body["callId"])}.1`);
+    assert.deepEqual(body["outcome"], { ok: { input: { a: 1 } } });
+  }
 });

@@ -21,6 +21,7 @@ export default defineTools({
     writer("x".repeat(20_000));
     if (args.how === "throws") throw new Error("no such thing");
     if (args.how === "text") return "a text";
+    if (args.how === "values") return { status: "success", content: { values: ctx.action.params.values } };
     return { status: "success", content: { query: args.query, toolCallId } };
   },
 });
@@ -35,23 +36,23 @@ export const scripts = [
 ];
 `;
 
-async function begin(context: { after(fn: () => unknown): void }) {
+async function begin(context: { after(fn: () => unknown): void }, env: Readonly<Record<string, string>> = {}) {
   const fleet = await Fleet.start(context);
   const root = project(context, { "ai/tools/find/index.ts": TOOL, "ai/tools/find/description.md": "Finds all things.\n", "src/main.ts": SCRIPT });
-  const host = Host.start(context, fleet, root);
+  const host = Host.start(context, fleet, root, [], env);
   await host.taking();
-  const ask = (kind: string, name: string, instance: number, variables: unknown): void => {
+  const ask = (kind: string, name: string, instance: number, variables: unknown, more: Readonly<Record<string, unknown>> = {}): void => {
     const requestId = `${AGENT_RUN}:${instance}:1`;
     fleet.send("tasks.acme.shop", "host.request.v1", requestId, {
       requestId, kind, name, workspace: "acme", project: "shop", runId: AGENT_RUN, elementId: `call_${instance}`, instance, attempt: 1, headers: {},
-      variables, deadline: Date.now() + 5_000, answerKey: "word",
+      variables, deadline: Date.now() + 20_000, answerKey: "word", ...more,
     });
   };
   const outcomes = async (count: number): Promise<Map<unknown, unknown>> => {
     await until(`${count} answers`, () => fleet.of("host.answer.v1").length >= count);
     return new Map(fleet.of("host.answer.v1").map(({ body }) => [body["instance"], body["outcome"]]));
   };
-  return { fleet, host, ask, outcomes };
+  return { fleet, host, root, ask, outcomes };
 }
 
 /** NB-01, NB-02, NB-05 */
@@ -82,12 +83,65 @@ test("arguments that do not fit and errors become results that the model reads",
   ask("tool", "find", 1, { query: 5 });
   ask("tool", "find", 2, { query: "q", how: "throws" });
   ask("tool", "find", 3, { query: "q", how: "text" });
-  ask("tool", "not-there", 4, {});
-  const found = await outcomes(4);
+  const found = await outcomes(3);
   assert.equal((found.get(1) as { ok: { status: string } }).ok.status, "error");
   assert.deepEqual(found.get(2), { ok: { status: "error", content: "no such thing" } });
   assert.deepEqual(found.get(3), { ok: { status: "success", content: "a text" } });
-  assert.deepEqual(found.get(4), { failed: { code: "TOOL_NOT_DECLARED", retry: false } });
+});
+
+test("what no version of the project declares is told after it was offered a few times", async (context) => {
+  const { ask, outcomes } = await begin(context);
+  ask("tool", "not-there", 1, {});
+  ask("task", "not-there", 2, {});
+  const found = await outcomes(2);
+  assert.deepEqual(found.get(1), { failed: { code: "TOOL_NOT_DECLARED", retry: false } });
+  assert.deepEqual(found.get(2), { failed: { code: "TASK_NOT_DECLARED", retry: true } });
+});
+
+test("a request goes to the host that declares what it asks for, whichever takes it first", async (context) => {
+  const { fleet, host, ask, outcomes } = await begin(context);
+  const SHIP = `import { defineScript } from "@cogover/sdk";
+    export default defineScript({ name: "ship" }, ({ input }) => ({ shipped: input }));`;
+  const other = Host.start(context, fleet, project(context, { "src/ship.ts": SHIP }));
+  await other.taking();
+  for (const instance of [1, 2, 3]) ask("task", "ship", instance, { order: instance });
+  const found = await outcomes(3);
+  for (const instance of [1, 2, 3]) assert.deepEqual(found.get(instance), { ok: { shipped: { order: instance } } });
+  assert.deepEqual(host.lines.filter((line) => line.message.startsWith("a handler")), []);
+});
+
+/** CG-110 */
+test("hosts that are killed when a tool or a task is taken, executed and told leave both to the next one, under the same ids", async (context) => {
+  const { fleet, host, root, ask } = await begin(context, { TEST_DIES_AT: "taken" });
+  const deadline = Date.now() + 100_000;
+  ask("tool", "find", 1, { query: "q" }, { deadline });
+  ask("task", "charge", 2, { amount: 7 }, { deadline });
+  assert.equal(await host.ended, null);
+  for (const place of ["executed", "told"]) {
+    const next = Host.start(context, fleet, root, [], { TEST_DIES_AT: place });
+    assert.equal(await next.ended, null, place);
+  }
+  await Host.start(context, fleet, root).taking();
+  const told = (): Set<unknown> => new Set(fleet.of("host.answer.v1").map(({ body }) => body["instance"]));
+  await until("both answers", () => told().size === 2);
+  await until("an empty queue", async () => (await fleet.waiting("tasks.acme.shop")) === 0);
+  const results = { 1: { status: "success", content: { query: "q", toolCallId: "call_1" } }, 2: { charged: 7 } };
+  for (const { id, body } of fleet.of("host.answer.v1")) {
+    const instance = body["instance"] as 1 | 2;
+    assert.equal(id, `answer:${AGENT_RUN}:${instance}:1`);
+    assert.deepEqual(body["outcome"], { ok: results[instance] });
+  }
+});
+
+test("a tool sees the request of its conversation where the fleet tells of one", async (context) => {
+  const { ask, outcomes } = await begin(context);
+  const conversation = { sessionId: "S1", model: "anthropic/claude", webSearch: true, messages: [{ role: "user", content: "Find it." }] };
+  ask("tool", "find", 1, { query: "q", how: "values" }, { conversation });
+  ask("tool", "find", 2, { query: "q", how: "values" });
+  const found = await outcomes(2);
+  const values = { ...conversation, model: { model: "anthropic/claude" } };
+  assert.deepEqual(found.get(1), { ok: { status: "success", content: { values } } });
+  assert.deepEqual(found.get(2), { ok: { status: "success", content: {} } });
 });
 
 test("a task of a Process is carried out by the script of its name", async (context) => {
