@@ -92,6 +92,12 @@ enum Command {
     /// Scripts of a project.
     #[command(subcommand)]
     Script(project::Script),
+    /// HTTP routes of a project.
+    #[command(subcommand)]
+    Route(project::Route),
+    /// Triggers of a project.
+    #[command(subcommand)]
+    Trigger(project::Trigger),
     /// Actions of a project.
     #[command(subcommand)]
     Action(project::Action),
@@ -210,6 +216,8 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Settings => settings::print(),
         Command::Project(command) => return project::run(command).await,
         Command::Script(command) => return project::script(command).await,
+        Command::Route(command) => return project::route(command).await,
+        Command::Trigger(command) => return project::trigger(command).await,
         Command::Action(command) => return project::action(command).await,
     }
     Ok(ExitCode::SUCCESS)

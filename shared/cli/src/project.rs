@@ -1,4 +1,4 @@
-//! `runfleet project`, `runfleet script` and `runfleet action`: keys and versions of a project, and calls of its code.
+//! `runfleet project`, `script`, `route`, `trigger` and `action`: keys and versions of a project, and calls of its code.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -63,6 +63,19 @@ pub(crate) struct Key {
 #[derive(clap::Subcommand)]
 pub(crate) enum Script {
     /// Call a script of the active version, and print what it returns.
+    Run(Call),
+}
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Route {
+    /// Call a route of the active version, such as `GET/orders/orderId`, and print its answer. The input is an object with
+    /// params, query, headers and body.
+    Run(Call),
+}
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Trigger {
+    /// Call a trigger of the active version, and print what it returns. The input is an object with operation and records.
     Run(Call),
 }
 
@@ -165,6 +178,16 @@ async fn list(identity: &Identity) -> Result<ExitCode> {
 pub(crate) async fn script(command: Script) -> Result<ExitCode> {
     let Script::Run(call) = command;
     invoke(CallKind::Script, call, None).await
+}
+
+pub(crate) async fn route(command: Route) -> Result<ExitCode> {
+    let Route::Run(call) = command;
+    invoke(CallKind::Route, call, None).await
+}
+
+pub(crate) async fn trigger(command: Trigger) -> Result<ExitCode> {
+    let Trigger::Run(call) = command;
+    invoke(CallKind::Trigger, call, None).await
 }
 
 pub(crate) async fn action(command: Action) -> Result<ExitCode> {

@@ -288,6 +288,9 @@ impl Calling<'_> {
             read_only,
             chain: claims.chain.saturating_add(1),
             wait_for_day: false,
+            // What it enqueues says what has made it, and not who has called that.
+            origin: (self.asked.kind == CallKind::Trigger)
+                .then(|| format!("trigger:{}", self.asked.name)),
             ..claims.clone()
         });
         let route = Route::HostCall {
