@@ -293,3 +293,44 @@ pub async fn publish(publisher: &Publisher, effect: Effect) -> Result<(), Publis
 pub async fn send(publisher: &Publisher, effect: Effect) -> Result<Confirm, PublishError> {
     publisher.send(&effect.route, effect.message).await
 }
+
+#[cfg(test)]
+mod tests {
+    use runfleet_domain::RunState;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn told(output: Option<String>) -> Value {
+        let outcome = JobOutcome {
+            run_id: "PI1501KC5Q8A9B2C3D4E5F6G7H8J9K".parse().unwrap(),
+            echo: Some("{\"order\":7}".to_owned()),
+            output,
+            error: None,
+            ended: RunState::Completed,
+            target: "approve-discount".parse().unwrap(),
+            target_version: 3,
+            run_created_at_ms: 1,
+            run_started_at_ms: Some(2),
+            run_finished_at_ms: 3,
+            delivery: None,
+        };
+        serde_json::from_str(process_payload(&outcome).unwrap().get()).unwrap()
+    }
+
+    /// CG-042, CG-043
+    #[test]
+    fn the_output_of_a_process_is_there_up_to_48_kib_of_json_and_null_above_or_without_one() {
+        let of = |size: usize| {
+            let output = format!("{{\"text\":\"{}\"}}", "x".repeat(size - 11));
+            assert_eq!(output.len(), size);
+            told(Some(output))
+        };
+        assert!(of(49_152)["process"]["output"]["text"].is_string());
+        for payload in [of(49_153), told(None)] {
+            assert_eq!(payload["process"]["output"], Value::Null);
+            assert_eq!(payload["payload"]["order"], 7);
+            assert_eq!(payload["process"]["processId"], "approve-discount:3");
+        }
+    }
+}
