@@ -16,3 +16,5 @@ mod outages;
 mod processes;
 mod starts;
 mod waiting;
+
+mod outcomes;

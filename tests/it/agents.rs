@@ -1,7 +1,7 @@
 //! Agents over the public path: accepted, recorded and queued, or refused with the code of the contract.
 
 use anyhow::Result;
-use runfleet_client::{AgentStartOptions, Client, Error};
+use runfleet_client::{AgentStartOptions, Client, Error, Job};
 use runfleet_contracts::agents::{AgentInput, DeliverTo};
 use runfleet_contracts::{Claims, ErrorCode};
 use runfleet_domain::Source;
@@ -146,6 +146,7 @@ async fn a_kind_that_is_switched_off_says_so() -> Result<()> {
     let settings = vec![
         ("RUNFLEET_AGENTS_ENABLED".to_owned(), "false".to_owned()),
         ("RUNFLEET_PROCESSES_ENABLED".to_owned(), "false".to_owned()),
+        ("RUNFLEET_JOBS_ENABLED".to_owned(), "false".to_owned()),
     ];
     let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
     let client = fleet.client()?;
@@ -153,5 +154,7 @@ async fn a_kind_that_is_switched_off_says_so() -> Result<()> {
     assert_eq!(error.code(), Some(ErrorCode::AgentsDisabled));
     let error = client.processes().get("PI0000000000000000000000000000").await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::ProcessesDisabled));
+    let error = client.jobs().enqueue(Job::new("discount_decided")).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::JobsDisabled));
     fleet.remove().await
 }

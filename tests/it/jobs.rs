@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use runfleet_catalog::{Job as Declared, Schedule};
-use runfleet_client::{Client, Error, Job};
+use runfleet_client::{Client, Error, Job, ProcessStartOptions};
 use runfleet_contracts::job::JobEnqueued;
 use runfleet_contracts::{ErrorBody, ErrorCode};
-use runfleet_domain::JobId;
-use runfleet_store::{JobRecord, JobState};
+use runfleet_domain::outcome::DropReason;
+use runfleet_domain::{JobId, RunId};
+use runfleet_store::{JobRecord, JobState, OutcomeState};
 use runfleet_testkit::wait_until;
 use runfleet_tests::{BOUND, Ending, Fleet, JobHost, Options, project};
 use serde_json::json;
@@ -157,7 +158,8 @@ async fn an_attempt_is_tried_again_when_that_can_help_and_only_then() -> Result<
 }
 
 #[tokio::test]
-async fn an_attempt_is_judged_by_the_version_that_is_active_when_it_is_due() -> Result<()> {
+async fn an_attempt_is_judged_by_the_version_and_the_person_that_are_active_when_it_is_due()
+-> Result<()> {
     let fleet = fleet().await?;
     let declared = |timeout_ms| Declared {
         name: "Changes".to_owned(),
@@ -175,11 +177,17 @@ async fn an_attempt_is_judged_by_the_version_that_is_active_when_it_is_due() -> 
     assert_eq!((came.run.job_id.to_string(), came.run.timeout_ms), (changed.run_id.clone(), 2_000));
     ended(&fleet, &changed.run_id).await?;
     let gone = client.jobs().enqueue(later("changes")).await?;
-    // The documents of the example are applied again, without that job.
-    fleet.declare("another", declared(1_000)).await?;
+    let of_ada = route(&fleet)?.jobs().enqueue(later(JOB)).await?;
+    // The documents of the example are applied again, without that job and without that person.
+    fleet
+        .apply_bundle(|bundle| bundle.people.values_mut().for_each(|person| person.active = false))
+        .await?;
     let record = ended(&fleet, &gone.run_id).await?;
     assert_eq!(record.last_error.as_deref(), Some("JOB_NOT_DECLARED"));
-    assert_eq!((record.state, host.attempts().len()), (JobState::Failed, 1));
+    let left = ended(&fleet, &of_ada.run_id).await?;
+    assert_eq!(left.last_error.as_deref(), Some("JOB_ACTOR_UNAVAILABLE"));
+    assert_eq!((record.state, left.state, left.attempt), (JobState::Failed, JobState::Failed, 1));
+    assert_eq!(host.attempts().len(), 1);
     fleet.remove().await
 }
 
@@ -217,6 +225,48 @@ async fn jobs_of_a_project_without_a_host_wait_visibly_and_run_once_when_one_com
         ended(&fleet, &job.id.to_string()).await?;
     }
     assert_eq!(host.attempts().len(), 3);
+    fleet.remove().await
+}
+
+/// CG-115, CG-117
+#[tokio::test]
+async fn an_outcome_beyond_the_waiting_jobs_of_a_project_is_dropped_with_its_reason_and_counted()
+-> Result<()> {
+    let without = vec!["agent-runner", "delivery", "completion-dispatcher"];
+    let mut fleet = Fleet::start(Options { without, ..Options::default() }).await?;
+    fleet.apply_changed(|project| project.limits.jobs_waiting = 2).await?;
+    fleet.spawn("completion-dispatcher", None)?;
+    fleet.ready("completion-dispatcher").await?;
+    let client = fleet.client()?;
+    let mut runs = Vec::new();
+    for amount in 0..5 {
+        let options = ProcessStartOptions::default()
+            .input(&json!({"amount": amount}))?
+            .on_complete(JOB, &0)?;
+        let started = client.processes().start("approve-discount", options).await?;
+        runs.push(started.instance_id.parse::<RunId>()?);
+    }
+    let outcomes = wait_until("every outcome was dealt with", BOUND, || async {
+        let mut found = Vec::new();
+        for run in &runs {
+            found.push(fleet.store.load_run(*run).await?.context("a run has vanished")?.outcome);
+        }
+        Ok((!found.contains(&OutcomeState::Pending)).then_some(found))
+    })
+    .await?;
+    let dropped = OutcomeState::Dropped(DropReason::TooManyJobsWaiting);
+    let count = |state| outcomes.iter().filter(|outcome| **outcome == state).count();
+    assert_eq!((count(OutcomeState::Job), count(dropped)), (2, 3), "{outcomes:?}");
+    let dropped = r#"runfleet_outcomes_total{result="TOO_MANY_JOBS_WAITING"}"#;
+    assert!((fleet.metric("completion-dispatcher", dropped).await? - 3.0).abs() < 0.1);
+    // Those that were not dropped come, and make room.
+    let host = host(&fleet, |_| Ending::Succeeds);
+    for (run, outcome) in runs.iter().zip(&outcomes) {
+        if *outcome == OutcomeState::Job {
+            ended(&fleet, &run.outcome_job().to_string()).await?;
+        }
+    }
+    assert_eq!(host.attempts().len(), 2);
     fleet.remove().await
 }
 

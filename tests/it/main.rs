@@ -27,4 +27,5 @@ mod tasks;
 mod tidy;
 
 mod node;
+mod node_kinds;
 mod turns;

@@ -32,11 +32,35 @@ pub fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/example/shop")
 }
 
+/// The program of a host with a key of the example project behind which Ada is, and the folder that holds the key.
+fn command(fleet: &Fleet, folder: &Path) -> Result<(Command, TempDir)> {
+    NodeHost::built()?;
+    let dir = tempfile::Builder::new().prefix("runfleet-key.").tempdir()?;
+    let mut claims = fleet.claims();
+    claims.source = Source::Host;
+    claims.user = Some("ada".parse()?);
+    let key = dir.path().join("key");
+    std::fs::write(&key, fleet.token(&claims)?.expose_secret())?;
+    let mut command = Command::new("node");
+    command
+        .arg(sdk().join("bin/runfleet-host.js"))
+        .arg("--project")
+        .arg(folder)
+        .env("RUNFLEET_AMQP_URL", fleet.namespace.amqp.expose_secret())
+        .env("RUNFLEET_PROJECT_KEY_FILE", key);
+    Ok((command, dir))
+}
+
 impl NodeHost {
     /// Starts a host of the example project's key that runs the code in `folder`, makes its version active, and waits until it takes
     /// jobs, tasks and calls.
     pub async fn start(fleet: &Fleet, folder: &Path) -> Result<Self> {
-        Self::start_heard(fleet, folder, |_| ()).await
+        Self::start_with(fleet, folder, &[]).await
+    }
+
+    /// The same with more in its environment.
+    pub async fn start_with(fleet: &Fleet, folder: &Path, env: &[(&str, &str)]) -> Result<Self> {
+        Self::run(fleet, folder, env, |_| ()).await
     }
 
     /// The same; `heard` gets each line of its log as it comes.
@@ -45,19 +69,19 @@ impl NodeHost {
         folder: &Path,
         heard: impl Fn(&Value) + Send + 'static,
     ) -> Result<Self> {
-        Self::built()?;
-        let dir = tempfile::Builder::new().prefix("runfleet-key.").tempdir()?;
-        let mut claims = fleet.claims();
-        claims.source = Source::Host;
-        claims.user = Some("ada".parse()?);
-        let key = dir.path().join("key");
-        std::fs::write(&key, fleet.token(&claims)?.expose_secret())?;
-        let mut child = Command::new("node")
-            .arg(sdk().join("bin/runfleet-host.js"))
-            .args(["--activate", "--show-errors", "--project"])
-            .arg(folder)
-            .env("RUNFLEET_AMQP_URL", fleet.namespace.amqp.expose_secret())
-            .env("RUNFLEET_PROJECT_KEY_FILE", key)
+        Self::run(fleet, folder, &[], heard).await
+    }
+
+    async fn run(
+        fleet: &Fleet,
+        folder: &Path,
+        env: &[(&str, &str)],
+        heard: impl Fn(&Value) + Send + 'static,
+    ) -> Result<Self> {
+        let (mut command, dir) = command(fleet, folder)?;
+        let mut child = command
+            .args(["--activate", "--show-errors"])
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -102,6 +126,14 @@ impl NodeHost {
                 Err(error) => return error.into(),
             }
         }
+    }
+
+    /// Runs one piece of the code in `folder` as its developer, Ada. Returns what was printed, and the exit code.
+    pub async fn dev(fleet: &Fleet, folder: &Path, what: &[&str]) -> Result<(String, Option<i32>)> {
+        let (mut command, _key) = command(fleet, folder)?;
+        command.arg("dev").args(what).stdin(Stdio::null()).stderr(Stdio::inherit());
+        let done = tokio::task::spawn_blocking(move || command.output()).await??;
+        Ok((String::from_utf8(done.stdout)?.trim_end().to_owned(), done.status.code()))
     }
 
     /// What it has logged so far that fits.
