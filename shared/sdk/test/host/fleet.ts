@@ -233,6 +233,19 @@ export class Host {
   }
 }
 
+/** A test that never ends by itself: what tests of one file share is cleaned up when all of them have ended. */
+export class File implements Test {
+  readonly #last: (() => unknown)[] = [];
+
+  after(fn: () => unknown): void {
+    this.#last.unshift(fn);
+  }
+
+  async end(): Promise<void> {
+    for (const fn of this.#last) await fn();
+  }
+}
+
 /** A key that says whose it is; nobody verifies it here. */
 export function projectKey(claims: Readonly<Record<string, unknown>> = {}): string {
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");

@@ -1,8 +1,8 @@
 /** Tools of agents and tasks of Processes. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, test } from "node:test";
 
-import { Fleet, Host } from "../fleet.js";
+import { File, Fleet, Host } from "../fleet.js";
 import { project, until } from "../project.js";
 
 const AGENT_RUN = "AG1501JDX3Z8GF0000000000000000";
@@ -48,16 +48,27 @@ async function begin(context: { after(fn: () => unknown): void }, env: Readonly<
       variables, deadline: Date.now() + 20_000, answerKey: "word", ...more,
     });
   };
-  const outcomes = async (count: number): Promise<Map<unknown, unknown>> => {
-    await until(`${count} answers`, () => fleet.of("host.answer.v1").length >= count);
-    return new Map(fleet.of("host.answer.v1").map(({ body }) => [body["instance"], body["outcome"]]));
+  const told = (): Map<unknown, unknown> => new Map(fleet.of("host.answer.v1").map(({ body }) => [body["instance"], body["outcome"]]));
+  const outcomes = async (...instances: number[]): Promise<Map<unknown, unknown>> => {
+    await until("the answers", () => instances.every((instance) => told().has(instance)));
+    return told();
   };
   return { fleet, host, root, ask, outcomes };
 }
 
+const file = new File();
+after(() => file.end());
+let begun: ReturnType<typeof begin> | undefined;
+
+/** One host for all tests that leave it as it is. Each asks with instances of its own. */
+function standing(): ReturnType<typeof begin> {
+  begun ??= begin(file);
+  return begun;
+}
+
 /** NB-01, NB-02, NB-05 */
-test("a tool is registered under the name of its folder, with its description in full", async (context) => {
-  const { fleet } = await begin(context);
+test("a tool is registered under the name of its folder, with its description in full", async () => {
+  const { fleet } = await standing();
   const [registered] = fleet.requests("projects.register");
   const [tool] = registered?.payload["tools"] as Record<string, unknown>[];
   assert.deepEqual([tool?.["name"], tool?.["permission"], tool?.["scope"]], ["find", "ASK", "CUSTOM"]);
@@ -65,49 +76,50 @@ test("a tool is registered under the name of its folder, with its description in
 });
 
 /** NB-17 */
-test("a tool gets its arguments and its call, and what it writes is told before its answer, in order and in parts", async (context) => {
-  const { fleet, ask, outcomes } = await begin(context);
+test("a tool gets its arguments and its call, and what it writes is told before its answer, in order and in parts", async () => {
+  const { fleet, ask, outcomes } = await standing();
   ask("tool", "find", 1, { query: "q" });
   assert.deepEqual((await outcomes(1)).get(1), { ok: { status: "success", content: { query: "q", toolCallId: "call_1" } } });
-  const kinds = fleet.told.map(({ kind }) => kind);
-  assert.equal(kinds.at(-1), "host.answer.v1");
-  const chunks = fleet.of("host.progress.v1").map(({ body }) => String(body["chunk"]));
+  const own = fleet.told.filter(({ body }) => body["requestId"] === `${AGENT_RUN}:1:1`);
+  assert.equal(own.at(-1)?.kind, "host.answer.v1");
+  const chunks = own.filter(({ kind }) => kind === "host.progress.v1").map(({ body }) => String(body["chunk"]));
   assert.equal(chunks.join(""), `first {"second":"q"}${"x".repeat(20_000)}`);
   assert.ok(chunks.every((chunk) => Buffer.byteLength(chunk) <= 16_384));
-  assert.deepEqual(fleet.of("host.accepted.v1").length, 1);
+  assert.equal(own.filter(({ kind }) => kind === "host.accepted.v1").length, 1);
 });
 
 /** NB-13, NB-15 */
-test("arguments that do not fit and errors become results that the model reads", async (context) => {
-  const { ask, outcomes } = await begin(context);
-  ask("tool", "find", 1, { query: 5 });
-  ask("tool", "find", 2, { query: "q", how: "throws" });
-  ask("tool", "find", 3, { query: "q", how: "text" });
-  const found = await outcomes(3);
-  assert.equal((found.get(1) as { ok: { status: string } }).ok.status, "error");
-  assert.deepEqual(found.get(2), { ok: { status: "error", content: "no such thing" } });
-  assert.deepEqual(found.get(3), { ok: { status: "success", content: "a text" } });
+test("arguments that do not fit and errors become results that the model reads", async () => {
+  const { ask, outcomes } = await standing();
+  ask("tool", "find", 11, { query: 5 });
+  ask("tool", "find", 12, { query: "q", how: "throws" });
+  ask("tool", "find", 13, { query: "q", how: "text" });
+  const found = await outcomes(11, 12, 13);
+  assert.equal((found.get(11) as { ok: { status: string } }).ok.status, "error");
+  assert.deepEqual(found.get(12), { ok: { status: "error", content: "no such thing" } });
+  assert.deepEqual(found.get(13), { ok: { status: "success", content: "a text" } });
 });
 
-test("what no version of the project declares is told after it was offered a few times", async (context) => {
-  const { ask, outcomes } = await begin(context);
-  ask("tool", "not-there", 1, {});
-  ask("task", "not-there", 2, {});
-  const found = await outcomes(2);
-  assert.deepEqual(found.get(1), { failed: { code: "TOOL_NOT_DECLARED", retry: false } });
-  assert.deepEqual(found.get(2), { failed: { code: "TASK_NOT_DECLARED", retry: true } });
+test("what no version of the project declares is told after it was offered a few times", async () => {
+  const { ask, outcomes } = await standing();
+  ask("tool", "not-there", 21, {});
+  ask("task", "not-there", 22, {});
+  const found = await outcomes(21, 22);
+  assert.deepEqual(found.get(21), { failed: { code: "TOOL_NOT_DECLARED", retry: false } });
+  assert.deepEqual(found.get(22), { failed: { code: "TASK_NOT_DECLARED", retry: true } });
 });
 
 test("a request goes to the host that declares what it asks for, whichever takes it first", async (context) => {
-  const { fleet, host, ask, outcomes } = await begin(context);
+  const { fleet, host, ask, outcomes } = await standing();
   const SHIP = `import { defineScript } from "@cogover/sdk";
     export default defineScript({ name: "ship" }, ({ input }) => ({ shipped: input }));`;
   const other = Host.start(context, fleet, project(context, { "src/ship.ts": SHIP }));
   await other.taking();
-  for (const instance of [1, 2, 3]) ask("task", "ship", instance, { order: instance });
-  const found = await outcomes(3);
-  for (const instance of [1, 2, 3]) assert.deepEqual(found.get(instance), { ok: { shipped: { order: instance } } });
-  assert.deepEqual(host.lines.filter((line) => line.message.startsWith("a handler")), []);
+  const instances = [31, 32, 33];
+  for (const instance of instances) ask("task", "ship", instance, { order: instance });
+  const found = await outcomes(...instances);
+  for (const instance of instances) assert.deepEqual(found.get(instance), { ok: { shipped: { order: instance } } });
+  assert.deepEqual(host.lines.filter((line) => line["unit"] === "script:ship"), []);
 });
 
 /** CG-110 */
@@ -133,29 +145,29 @@ test("hosts that are killed when a tool or a task is taken, executed and told le
   }
 });
 
-test("a tool sees the request of its conversation where the fleet tells of one", async (context) => {
-  const { ask, outcomes } = await begin(context);
+test("a tool sees the request of its conversation where the fleet tells of one", async () => {
+  const { ask, outcomes } = await standing();
   const conversation = { sessionId: "S1", model: "anthropic/claude", webSearch: true, messages: [{ role: "user", content: "Find it." }] };
-  ask("tool", "find", 1, { query: "q", how: "values" }, { conversation });
-  ask("tool", "find", 2, { query: "q", how: "values" });
-  const found = await outcomes(2);
+  ask("tool", "find", 41, { query: "q", how: "values" }, { conversation });
+  ask("tool", "find", 42, { query: "q", how: "values" });
+  const found = await outcomes(41, 42);
   const values = { ...conversation, model: { model: "anthropic/claude" } };
-  assert.deepEqual(found.get(1), { ok: { status: "success", content: { values } } });
-  assert.deepEqual(found.get(2), { ok: { status: "success", content: {} } });
+  assert.deepEqual(found.get(41), { ok: { status: "success", content: { values } } });
+  assert.deepEqual(found.get(42), { ok: { status: "success", content: {} } });
 });
 
-test("a task of a Process is carried out by the script of its name", async (context) => {
-  const { fleet, ask, outcomes } = await begin(context);
-  ask("task", "charge", 1, { amount: 7 });
-  ask("task", "no-stock", 2, {});
-  ask("task", "busy", 3, {});
-  ask("task", "broken", 4, {});
-  const found = await outcomes(4);
-  assert.deepEqual(found.get(1), { ok: { charged: 7 } });
-  assert.deepEqual(found.get(2), { error: { code: "NO_STOCK", variables: {} } });
-  assert.deepEqual(found.get(3), { failed: { code: "RETRYABLE", retry: true } });
-  assert.deepEqual(found.get(4), { failed: { code: "SCRIPT_ERROR", retry: false } });
-  const [answer] = fleet.of("host.answer.v1");
+test("a task of a Process is carried out by the script of its name", async () => {
+  const { fleet, ask, outcomes } = await standing();
+  ask("task", "charge", 51, { amount: 7 });
+  ask("task", "no-stock", 52, {});
+  ask("task", "busy", 53, {});
+  ask("task", "broken", 54, {});
+  const found = await outcomes(51, 52, 53, 54);
+  assert.deepEqual(found.get(51), { ok: { charged: 7 } });
+  assert.deepEqual(found.get(52), { error: { code: "NO_STOCK", variables: {} } });
+  assert.deepEqual(found.get(53), { failed: { code: "RETRYABLE", retry: true } });
+  assert.deepEqual(found.get(54), { failed: { code: "SCRIPT_ERROR", retry: false } });
+  const answer = fleet.of("host.answer.v1").find(({ body }) => body["instance"] === 51);
   assert.deepEqual([answer?.body["answerKey"], answer?.body["runId"]], ["word", AGENT_RUN]);
   assert.ok(!JSON.stringify(fleet.told).includes("s3cret"));
 });
