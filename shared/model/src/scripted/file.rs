@@ -11,7 +11,7 @@ use crate::turn::{Stop, Usage};
 /// Most bytes of a script.
 const FILE_BYTES_MAX: u64 = 1_024 * 1_024;
 
-/// Longest delay of an answer.
+/// Longest delay of an answer, and longest time of saying it.
 const DELAY_MAX: Duration = Duration::from_mins(15);
 
 /// A script cannot be used. Says the file, and the place in it.
@@ -99,9 +99,25 @@ pub(super) struct Said {
     #[serde(default)]
     pub(super) text: String,
     #[serde(default)]
+    pub(super) word_ms: u64,
+    #[serde(default)]
     pub(super) tool_calls: Vec<Called>,
     pub(super) usage: Option<Usage>,
     pub(super) stop: Option<Stop>,
+}
+
+impl Said {
+    /// The text in the pieces in which it is said.
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        let whole = self.word_ms == 0;
+        self.text.split_inclusive(move |letter: char| !whole && letter.is_whitespace())
+    }
+
+    /// How long saying it takes.
+    fn takes(&self) -> Duration {
+        let words = u64::try_from(self.words().count()).unwrap_or(u64::MAX);
+        Duration::from_millis(self.word_ms.saturating_mul(words))
+    }
 }
 
 /// A call of a tool. Arguments that are a text are taken as they are, whatever is in them.
@@ -173,6 +189,9 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Script, ScriptError> {
         }
         if Duration::from_millis(rule.delay_ms) > DELAY_MAX {
             return wrong(".delayMs", "is more than 15 minutes");
+        }
+        if rule.answer.as_ref().is_some_and(|said| said.takes() > DELAY_MAX) {
+            return wrong(".answer.wordMs", "makes an answer of more than 15 minutes");
         }
     }
     Ok(script)

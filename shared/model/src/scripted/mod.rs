@@ -55,11 +55,13 @@ impl ScriptedModel {
         };
         sleep(Duration::from_millis(rule.delay_ms)).await;
         let said = outcome(rule).await?;
-        let answer = answer(said, request);
-        if !answer.text.is_empty() {
-            progress(&answer.text);
+        for word in said.words() {
+            if said.word_ms > 0 {
+                sleep(Duration::from_millis(said.word_ms)).await;
+            }
+            progress(word);
         }
-        Ok(answer)
+        Ok(answer(said, request))
     }
 }
 

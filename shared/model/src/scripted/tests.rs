@@ -176,3 +176,27 @@ async fn a_rule_may_want_something_to_have_been_said_before_the_last_text_of_the
         assert_eq!(answer.text, expected);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_said_word_by_word_in_its_time_and_whole_where_no_time_is_given() {
+    let say = async |answer: &str| {
+        let text = format!("rules: [{{ answer: {{ {answer} }} }}]");
+        let model = ScriptedModel::from_text("words.yaml", &text).unwrap();
+        let (began, mut heard) = (Instant::now(), Vec::new());
+        let mut hear = |piece: &str| heard.push(piece.to_owned());
+        let asked = request("x");
+        let answer = model.turn_with(&asked, CancellationToken::new(), &mut hear).await.unwrap();
+        assert_eq!(heard.concat(), answer.text);
+        (heard, began.elapsed())
+    };
+    let (heard, took) = say(r#"text: "Take an\numbrella.", wordMs: 100"#).await;
+    assert_eq!(heard, ["Take ", "an\n", "umbrella."]);
+    assert_eq!(took, Duration::from_millis(300));
+    assert_eq!(
+        say("text: Take an umbrella.").await,
+        (vec!["Take an umbrella.".to_owned()], Duration::ZERO)
+    );
+    let slow = "rules: [{ answer: { text: a b c, wordMs: 300001 } }]";
+    let error = ScriptedModel::from_text("slow.yaml", slow).unwrap_err().to_string();
+    assert!(error.contains("rules[0].answer.wordMs"), "{error}");
+}
