@@ -57,6 +57,7 @@ async function step(page, name, does) {
 
 const write = (fleet) => fleet.run('start', 'agent', 'seller', 'Tell Ada about the deal', '--deliver-to', 'ada');
 const FIRST = 'The offer to Nordwind has been out for a week. Shall I ask for a discount?';
+const EXPLAINED = 'The customer compares two offers. Ours is dearer and comes sooner, so speak about the date.';
 const APPROVED = 'The discount is approved. Send the customer a new offer today.';
 
 async function test(fleet, browser) {
@@ -134,12 +135,23 @@ async function test(fleet, browser) {
     await page.click('.call .edit');
     await said(9, APPROVED);
   });
+  await step(page, 'words of an answer appear before it has ended', async () => {
+    await page.type('#text', 'Please explain that.');
+    await page.click('#reply button');
+    const part = await until('a part of it is shown', async () => {
+      const [text] = await page.texts('#doing');
+      return text && text !== EXPLAINED && EXPLAINED.startsWith(text) && text;
+    });
+    assert.ok(!(await messages()).includes(EXPLAINED), `the answer was there already when ${part} was shown`);
+    await said(11, EXPLAINED);
+    assert.deepEqual(await page.texts('#doing'), [''], 'what was said is in the message');
+  });
   await step(page, 'another conversation comes beside the open one, which stays open', async () => {
     const before = await first();
     write(fleet);
     await until('it is the first', async () => (await first()) !== before);
     assert.deepEqual(await unread(), ['1']);
-    assert.equal((await messages()).length, 9);
+    assert.equal((await messages()).length, 11);
     await page.click('#list li:first-child button');
     await said(1, FIRST);
   });

@@ -15,6 +15,7 @@ mod load;
 mod outages;
 mod processes;
 mod starts;
+mod turns;
 mod waiting;
 
 mod outcomes;

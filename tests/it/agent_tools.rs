@@ -1,17 +1,17 @@
 //! Tools of agents that others carry out: MCP servers over HTTP, and hosts of a project that tell how far they have got.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result};
 use runfleet_broker::{Outgoing, Route};
 use runfleet_client::AgentStartOptions;
+use runfleet_contracts::facts::Progress;
 use runfleet_contracts::host::{HostAccepted, HostProgress};
-use runfleet_contracts::{HostOutcome, HostWork};
+use runfleet_contracts::{HostAnswer, HostOutcome, HostRequest, HostWork};
 use runfleet_domain::{Lane, RunId};
 use runfleet_runtime::clock::now_ms;
-use runfleet_testkit::{Doing, TestHost};
+use runfleet_testkit::{Doing, TestHost, wait_until};
 use runfleet_tests::{
-    AGENTS, BOUND, BadModel, Fleet, Options, Web, WebAnswer, WebRequest, code, ended, project,
+    AGENTS, BOUND, BadModel, Fleet, Hearing, Options, Told, Web, WebAnswer, WebRequest, code,
+    ended, project,
 };
 use serde_json::{Value, json};
 
@@ -118,11 +118,9 @@ async fn a_host_is_told_context_arguments_and_call_and_may_tell_how_far_it_has_g
     let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
     fleet.apply_documents("agents", AGENTS).await?;
     let (workspace, name) = project();
-    let host = TestHost::start(&fleet.broker, workspace.clone(), name.clone(), |_| {
-        let found = json!({"status": "success", "content": {"colour": "blue"}});
-        let found = found.as_object().cloned().unwrap_or_default();
-        Doing::Slowly(Duration::from_secs(1), HostOutcome::Ok(found))
-    });
+    let silent = |_: &HostRequest| Doing::Silence;
+    let host = TestHost::start(&fleet.broker, workspace.clone(), name.clone(), silent);
+    let mut facts = Hearing::start(&fleet, &["agent.progress.v1.demo.shop"]).await?;
     let client = fleet.client()?;
     let started = client.agents().start("worker", AgentStartOptions::new("look up")).await?;
     let run_id: RunId = started.run_id.parse()?;
@@ -131,7 +129,7 @@ async fn a_host_is_told_context_arguments_and_call_and_may_tell_how_far_it_has_g
     assert_eq!((&request.workspace, &request.project), (&workspace, &name));
     assert_eq!((request.run_id, request.attempt), (run_id, 1));
     assert_eq!(request.element_id, "call_1_1", "the id of the call in the run");
-    assert_eq!(Value::Object(request.variables), json!({"what": "colour"}));
+    assert_eq!(Value::Object(request.variables.clone()), json!({"what": "colour"}));
     assert!(request.deadline > now_ms());
 
     let (request_id, publisher) = (request.request_id, fleet.broker.publisher());
@@ -139,10 +137,31 @@ async fn a_host_is_told_context_arguments_and_call_and_may_tell_how_far_it_has_g
     let accepted = HostAccepted { request_id, until: request.deadline };
     let accepted = Outgoing::message(format!("accepted:{request_id}"), &accepted)?;
     publisher.publish(&route, accepted).await?;
-    let progress = HostProgress { request_id, chunk: "half of it".to_owned() };
-    let progress = Outgoing::message(format!("progress:{request_id}:1"), &progress)?;
-    publisher.publish(&route, progress).await?;
+    // Only a host of the project is believed, and readers hear of whom it is from the run.
+    let right = HostProgress::on(&request, 1, "half of it".to_owned());
+    let forged = HostProgress { chunk: "forged".to_owned(), ..right.clone() };
+    let nobody = HostProgress { workspace: None, project: None, ..forged.clone() };
+    let other = HostProgress { project: Some("other".parse()?), ..forged };
+    for (number, progress) in [nobody, other, right].iter().enumerate() {
+        let progress = Outgoing::message(format!("progress:{request_id}:{number}"), progress)?;
+        publisher.publish(&route, progress).await?;
+        wait_until("it was looked at", BOUND, || async {
+            Ok((fleet.depth("agent-runner.interactive").await? == 0).then_some(()))
+        })
+        .await?;
+    }
+    let is_written = |told: &Told| matches!(told, Told::Progress(told) if matches!(told.doing, Progress::Writing { .. }));
+    let told = facts.until("what a tool writes", is_written).await?.pop().context("a fact")?;
+    let Told::Progress(told) = told else { panic!("{told:?}") };
+    let (call_id, tool) = ("call_1_1".to_owned(), "look-up".to_owned());
+    let doing = Progress::Writing { call_id, tool, seq: Some(1), text: "half of it".to_owned() };
+    assert_eq!((told.run_id, told.turn, told.doing), (run_id, 1, doing));
+    assert_eq!((told.workspace, told.project, told.agent.as_str()), (workspace, name, "worker"));
 
+    let found = json!({"status": "success", "content": {"colour": "blue"}});
+    let found = HostOutcome::Ok(found.as_object().cloned().unwrap_or_default());
+    let answer = HostAnswer::to(&request, found);
+    publisher.publish(&route, Outgoing::message(format!("answer:{request_id}"), &answer)?).await?;
     let state = ended(&client, &started.run_id).await?;
     assert_eq!((state.text.as_deref(), code(&state)), (Some("It is blue."), None));
     assert_eq!(host.requests().len(), 1);

@@ -11,7 +11,8 @@ use runfleet_contracts::chat::{
 use runfleet_contracts::{Claims, ErrorCode, Operation, Reply, Request};
 use runfleet_domain::{ConversationId, Name, RunId};
 use runfleet_store::{
-    Checkpoint, Claim, Claimed, MarkHow, MessageCaps, Reserve, Reserved, Store, TurnHeld, Wake,
+    AsksIn, Checkpoint, Claim, Claimed, MarkHow, MessageCaps, Reserve, Reserved, Store, TurnHeld,
+    Wake,
 };
 use runfleet_testkit::wait_until;
 use runfleet_tests::{BOUND, Fleet, Jobs, Options, project};
@@ -178,10 +179,12 @@ async fn hold(store: &Store, conversation: ConversationId, run: RunId) -> Result
         call_id: "call_1_1".into(),
         tool: "sendOffer".into(),
         args: to_raw_value(&json!({"amount": 7}))?,
+        agent_id: None,
         expires_at: 9_000_000_000_000,
     };
     let calls = serde_json::to_string(&[held])?;
-    let held = store.hold_calls(conversation, run, fence, Some(&calls)).await?;
+    let asks_in = AsksIn { conversation, turn: run };
+    let held = store.hold_calls(asks_in, run, fence, Some(&calls)).await?;
     assert_eq!(held, TurnHeld::Held);
     // It waits for the decision, and anybody can take it on.
     let waiting = Checkpoint { release: true, wake: Wake::Never, ..Checkpoint::new("{}") };

@@ -286,6 +286,7 @@ async fn an_agent_starts_a_process_that_it_does_not_wait_for() -> Result<()> {
         instance_name: None,
         input: None,
         deadline_ms: None,
+        asks_in: None,
         traceparent: None,
     }
     .run_id();

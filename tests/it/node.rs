@@ -6,9 +6,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use runfleet_client::{CallKind, Client, ProcessStartOptions};
 use runfleet_contracts::claims::Source;
+use runfleet_contracts::facts::Progress;
 use runfleet_domain::RunId;
 use runfleet_testkit::{Servers, wait_until};
-use runfleet_tests::{BOUND, Fleet, NodeHost, Options, example, sdk};
+use runfleet_tests::{BOUND, Fleet, Hearing, NodeHost, Options, Told, example, sdk};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
@@ -33,8 +34,15 @@ async fn a_script_in_typescript_starts_runs_whose_outcome_jobs_and_tools_run_in_
 -> Result<()> {
     let fleet = Fleet::start(Options::default()).await?;
     let mut host = NodeHost::start(&fleet, &example()).await?;
+    let mut facts = Hearing::start(&fleet, &["agent.progress.v1.demo.shop"]).await?;
     let client = script(&fleet)?;
     let (decision, coach) = look_at_deal(&client).await?;
+    let is_written = |told: &Told| {
+        matches!(told, Told::Progress(told) if told.run_id.to_string() == coach
+            && matches!(&told.doing, Progress::Writing { tool, text, .. }
+                if tool == "deal-margin" && text == "calculating the margin"))
+    };
+    facts.until("what the tool writes", is_written).await?;
 
     let decided = host.handled("job:discount_decided", 1).await?;
     let outcome =

@@ -531,6 +531,7 @@ async fn called(fleet: &Fleet, parent: RunId, instance: u64) -> Result<RunId> {
         instance_name: None,
         input: None,
         deadline_ms: None,
+        asks_in: None,
         traceparent: None,
     };
     fleet.store.start_child(&child).await?;

@@ -7,13 +7,15 @@ use runfleet_contracts::agents::DeliverTo;
 use runfleet_contracts::chat::{
     ChatAuthor, ChatDecide, ChatDecision, ChatPage, ChatRead, HeldCall,
 };
+use runfleet_contracts::facts::{ChatFrom, Progress};
 use runfleet_contracts::{ErrorCode, HostOutcome};
 use runfleet_testkit::{Doing, TestHost, wait_until};
-use runfleet_tests::{BOUND, Fleet, Options, ended, project};
+use runfleet_tests::{BOUND, Fleet, Hearing, Options, Told, ended, project};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-/// An agent that writes to people, and two tools of its project of which one asks.
+/// An agent that writes to people, with two tools of its project of which one asks, and one that asks a clerk, who has the tool that
+/// asks; and an agent whose answers are held against a rule.
 const DOCUMENTS: &str = r"
 apiVersion: runfleet/v1
 kind: ModelProvider
@@ -33,9 +35,24 @@ spec: {description: Looks something up., project: {project: shop, function: look
   inputSchema: {type: object, properties: {what: {type: string}}}}
 ---
 apiVersion: runfleet/v1
+kind: Tool
+metadata: {name: ask-clerk}
+spec: {description: Asks the clerk., agent: clerk, permission: ALLOW}
+---
+apiVersion: runfleet/v1
+kind: Agent
+metadata: {name: clerk}
+spec: {model: talking/one, tools: [offer]}
+---
+apiVersion: runfleet/v1
 kind: Agent
 metadata: {name: seller}
-spec: {model: talking/one, tools: [offer, look-up]}
+spec: {model: talking/one, tools: [offer, look-up, ask-clerk]}
+---
+apiVersion: runfleet/v1
+kind: Agent
+metadata: {name: careful}
+spec: {model: talking/one, guardrails: {output: {blockedPatterns: [s3cret]}}}
 ";
 
 /// A fleet with a conversation that the agent has begun.
@@ -53,6 +70,18 @@ fn person(fleet: &Fleet, who: &str) -> Result<Client> {
     Ok(fleet.client()?.token(fleet.token(&claims)?))
 }
 
+/// Has an agent write to ada; gives the conversation.
+async fn written(fleet: &Fleet, agent: &str) -> Result<String> {
+    let to = DeliverTo { personnel_id: "ada".into(), conversation: None, title: None };
+    let options = AgentStartOptions::new("write to her").deliver_to(to);
+    let client = fleet.client()?;
+    let run = client.agents().start(agent, options).await?.run_id;
+    let state = ended(&client, &run).await?;
+    let delivery = state.delivery.context("a delivery")?;
+    assert_eq!((state.text.as_deref(), delivery.status.as_str()), (Some("Written."), "SENT"));
+    delivery.conversation_id.context("a conversation")
+}
+
 impl Talk {
     async fn begin() -> Result<Self> {
         let scripts = format!("{}/scripts", env!("CARGO_MANIFEST_DIR"));
@@ -65,14 +94,7 @@ impl Talk {
             let found = json!({"status": "success", "content": {"said": said}});
             Doing::Answer(HostOutcome::Ok(found.as_object().cloned().unwrap_or_default()))
         });
-        let to = DeliverTo { personnel_id: "ada".into(), conversation: None, title: None };
-        let options = AgentStartOptions::new("write to her").deliver_to(to);
-        let client = fleet.client()?;
-        let run = client.agents().start("seller", options).await?.run_id;
-        let state = ended(&client, &run).await?;
-        let delivery = state.delivery.context("a delivery")?;
-        assert_eq!((state.text.as_deref(), delivery.status.as_str()), (Some("Written."), "SENT"));
-        let id = delivery.conversation_id.context("a conversation")?;
+        let id = written(&fleet, "seller").await?;
         let ada = person(&fleet, "ada")?;
         Ok(Self { fleet, host, ada, id })
     }
@@ -228,5 +250,95 @@ async fn a_runner_that_is_killed_while_a_call_waits_carries_out_what_is_decided_
     assert_eq!(talk.carried_out(), [("offer".to_owned(), json!({"amount": 7}))]);
     let page = talk.page().await?;
     assert!(page.messages.iter().all(|entry| entry.from != ChatAuthor::System));
+    talk.fleet.remove().await
+}
+
+/// What a person hears of a turn until there is something in the conversation: the pieces of the answer, and who has said that.
+async fn heard(facts: &mut Hearing, run: &str) -> Result<(Vec<(u32, u32, String)>, ChatFrom)> {
+    let last = |told: &Told| matches!(told, Told::Message(message) if message.message_id == run);
+    let (mut pieces, mut from) = (Vec::new(), ChatFrom::Person);
+    for told in facts.until("the end of a turn", last).await? {
+        match told {
+            Told::Progress(progress) if progress.run_id.to_string() == run => {
+                assert_eq!(progress.person, Some("ada".parse()?));
+                if let Progress::Saying { attempt, seq, text } = progress.doing {
+                    pieces.push((attempt, seq, text));
+                }
+            }
+            Told::Message(message) => from = message.from,
+            Told::Progress(_) => {}
+        }
+    }
+    Ok((pieces, from))
+}
+
+#[tokio::test]
+async fn an_answer_is_told_while_it_is_said_and_one_that_is_held_against_rules_is_not() -> Result<()>
+{
+    let talk = Talk::begin().await?;
+    let keys = ["agent.progress.v1.demo.ada", "chat.message.v1.demo.ada"];
+    let mut facts = Hearing::start(&talk.fleet, &keys).await?;
+    let said = talk.ada.chat().reply(talk.id.as_str(), "say it slowly").await?;
+    let (pieces, from) = heard(&mut facts, &said.run_id).await?;
+    assert_eq!(from, ChatFrom::Agent);
+    assert!(pieces.len() >= 3, "{pieces:?}");
+    let numbers: Vec<_> = pieces.iter().map(|(attempt, seq, _)| (*attempt, *seq)).collect();
+    assert_eq!(numbers, (1..).take(pieces.len()).map(|seq| (1, seq)).collect::<Vec<_>>());
+    let text: String = pieces.into_iter().map(|(_, _, text)| text).collect();
+    assert_eq!(text, "One two three four five six seven eight nine ten.");
+
+    // A turn that has failed leaves a message of the fleet.
+    let said = talk.ada.chat().reply(talk.id.as_str(), "fail").await?;
+    let (pieces, from) = heard(&mut facts, &said.run_id).await?;
+    assert_eq!((pieces, from), (Vec::new(), ChatFrom::System));
+    let last = talk.page().await?.messages.pop().context("a message")?;
+    assert_eq!((last.from, last.text.as_str()), (ChatAuthor::System, "LLM_HTTP_ERROR"));
+
+    let id = written(&talk.fleet, "careful").await?;
+    let said = talk.ada.chat().reply(id, "say it slowly").await?;
+    assert_eq!(heard(&mut facts, &said.run_id).await?, (Vec::new(), ChatFrom::Agent));
+    talk.fleet.remove().await
+}
+
+/// NB-20, NB-22, NB-23, NB-24
+#[tokio::test]
+async fn calls_of_an_agent_that_was_asked_wait_in_the_conversation_and_its_run_goes_on_there()
+-> Result<()> {
+    let mut talk = Talk::begin().await?;
+    let mut facts = Hearing::start(&talk.fleet, &["agent.progress.v1.demo.ada"]).await?;
+    let said = talk.ada.chat().reply(talk.id.as_str(), "let the clerk do it").await?;
+    let held = talk.held(1).await?;
+    assert_eq!((held[0].agent_id.as_deref(), held[0].tool.as_str()), (Some("clerk"), "offer"));
+    assert_ne!(held[0].run_id, said.run_id, "it is a call of the clerk");
+    let is_held = |told: &Told| {
+        matches!(told, Told::Progress(told) if told.run_id.to_string() == held[0].run_id
+            && matches!(told.doing, Progress::Held { .. })
+            && told.conversation_id.as_ref() == Some(&talk.id))
+    };
+    facts.until("that a call waits", is_held).await?;
+    let approve = talk.about(&held[0], ChatDecision::Approve);
+    let error = person(&talk.fleet, "ben")?.chat().decide(&approve).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::NotFound));
+
+    // It waits while nobody works on it.
+    talk.fleet.kill("agent-runner")?;
+    let args = Some(to_raw_value(&json!({"amount": 20}))?);
+    let edit = ChatDecide { args, ..talk.about(&held[0], ChatDecision::Edit) };
+    talk.ada.chat().decide(&edit).await?;
+    talk.fleet.spawn("agent-runner", None)?;
+    talk.fleet.ready("agent-runner").await?;
+    talk.until_said("The clerk has sent it.").await?;
+    assert_eq!(talk.carried_out(), [("offer".to_owned(), json!({"amount": 20}))]);
+    let late = talk.ada.chat().decide(&approve).await.unwrap_err();
+    assert_eq!(late.reason(), Some("NOT_HELD"));
+
+    // What the person writes instead closes it.
+    talk.ada.chat().reply(talk.id.as_str(), "let the clerk do it again").await?;
+    talk.held(1).await?;
+    assert!(talk.ada.chat().reply(talk.id.as_str(), "never mind").await?.queued);
+    let texts = talk.until_said("As you like.").await?;
+    assert_eq!(texts[texts.len() - 2..], ["The clerk has left it.", "As you like."]);
+    assert_eq!(talk.carried_out().len(), 1);
+    assert!(talk.page().await?.held.is_empty());
     talk.fleet.remove().await
 }

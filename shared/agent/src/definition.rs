@@ -139,6 +139,11 @@ impl Definition {
         &self.blueprint
     }
 
+    /// Whether what the agent says may be shown while it says it: there is no rule that it has to be held against first.
+    pub fn speaks_freely(&self) -> bool {
+        self.blueprint.spec.guardrails.output == Rules::default()
+    }
+
     /// The state of a run that begins; it may have ended at once.
     pub fn begin(&self, begin: Begin) -> State {
         let mut state = State::new(begin.now_ms, begin.deadline_ms);

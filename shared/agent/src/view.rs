@@ -113,7 +113,8 @@ impl State {
                 call_id: call.id.clone(),
                 tool: call.name.clone(),
                 args: open.arguments.clone(),
-                expires_at: expires_ms,
+                // With the time of the run that for deciding is over too.
+                expires_at: expires_ms.min(self.deadline_ms),
             }),
             _ => None,
         });

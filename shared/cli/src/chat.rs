@@ -90,6 +90,9 @@ pub(crate) struct Decide {
     conversation: String,
     /// The id of the call, as `chat read` shows it.
     call: String,
+    /// The run that wants to make it, when several want to make one with that id.
+    #[arg(long)]
+    run: Option<String>,
     #[command(flatten)]
     identity: Identity,
 }
@@ -189,7 +192,7 @@ async fn read(args: Read) -> Result<ExitCode> {
     }
 }
 
-/// The run of a call is that which answers now: the conversation says it.
+/// The run of a call is that which answers now, or one that this has asked: the conversation says it.
 async fn decide(
     on: Decide,
     decision: ChatDecision,
@@ -197,16 +200,17 @@ async fn decide(
     message: Option<String>,
 ) -> Result<ExitCode> {
     let (client, broker) = client(&on.identity)?;
-    let answer = match held(&client, &on).await {
-        Ok(call) => {
-            let options = ChatDecide {
-                conversation_id: on.conversation,
-                run_id: call.map_or(String::new(), |call| call.run_id),
-                call_id: on.call,
-                decision,
-                args,
-                message,
-            };
+    let held = held(&client, &on).await;
+    if let Ok([first, _, ..]) = held.as_deref() {
+        broker.close().await;
+        let of = first.agent_id.as_deref().map_or(String::new(), |agent| format!(" of {agent}"));
+        bail!("several calls have this id; name one with --run, such as {}{of}", first.run_id);
+    }
+    let answer = match held {
+        Ok(calls) => {
+            let run_id = calls.into_iter().next().map_or(String::new(), |call| call.run_id);
+            let Decide { conversation: conversation_id, call: call_id, .. } = on;
+            let options = ChatDecide { conversation_id, run_id, call_id, decision, args, message };
             client.chat().decide(&options).await
         }
         Err(error) => Err(error),
@@ -215,8 +219,8 @@ async fn decide(
     print(answer)
 }
 
-/// The call as the conversation shows it; none when it does not wait for a decision.
-async fn held(client: &Client, on: &Decide) -> Result<Option<HeldCall>, Error> {
+/// The calls that are meant, as the conversation shows them; none when they do not wait for a decision.
+async fn held(client: &Client, on: &Decide) -> Result<Vec<HeldCall>, Error> {
     let options = ChatRead {
         conversation_id: on.conversation.clone(),
         before: None,
@@ -224,7 +228,9 @@ async fn held(client: &Client, on: &Decide) -> Result<Option<HeldCall>, Error> {
         mark_read: None,
     };
     let page = client.chat().read(&options).await?;
-    Ok(page.held.into_iter().find(|held| held.call_id == on.call))
+    let of_run = |held: &HeldCall| on.run.as_ref().is_none_or(|run| *run == held.run_id);
+    let meant = page.held.into_iter().filter(|held| held.call_id == on.call && of_run(held));
+    Ok(meant.collect())
 }
 
 async fn settings(args: Settings) -> Result<ExitCode> {
@@ -267,7 +273,9 @@ fn show(page: &ChatPage) {
         out::line(format_args!("… {} is at work ({run})", page.conversation.agent_id));
     }
     for call in &page.held {
-        out::line(format_args!("? {} wants {}: {}", call.call_id, call.tool, call.args));
+        let of = call.agent_id.as_ref();
+        let of = of.map_or(String::new(), |agent| format!(" of {agent} ({})", call.run_id));
+        out::line(format_args!("? {}{of} wants {}: {}", call.call_id, call.tool, call.args));
     }
 }
 

@@ -10,6 +10,9 @@ use crate::message::Message;
 /// Longest piece of text in a fact, in bytes; cut at a character boundary.
 pub const FACT_TEXT_BYTES_MAX: usize = 8 * 1_024;
 
+/// Longest piece of an answer in a fact, in bytes: however it is written as JSON, it fits.
+pub const SAYING_BYTES_MAX: usize = 2 * 1_024;
+
 /// Largest body of a fact, in bytes of JSON.
 pub const FACT_BYTES_MAX: usize = 16 * 1_024;
 
@@ -98,14 +101,33 @@ pub enum Progress {
         /// Its tool.
         tool: String,
     },
-    /// A piece of the answer: at most 8,192 bytes, to be put behind the pieces before it.
+    /// A piece of what the agent says to the person, while it says it. The message in the conversation is what it has said: pieces
+    /// may be lost, may belong to an attempt that came to nothing, and end after 32 KiB. A piece with the number 1 begins anew, and
+    /// one that does not follow the one before leaves a gap until then.
     Saying {
-        /// The piece.
+        /// Which attempt at the answer this is, from 1.
+        attempt: u32,
+        /// Number of the piece in its attempt, from 1.
+        seq: u32,
+        /// The piece: at most 2,048 bytes.
+        text: String,
+    },
+    /// A tool of the project tells how far it has got.
+    Writing {
+        /// The call.
+        call_id: String,
+        /// Its tool.
+        tool: String,
+        /// Number of the piece among those of the call, from 1, if its host has said it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seq: Option<u32>,
+        /// The piece: at most 8,192 bytes.
         text: String,
     },
 }
 
-/// An agent got further. Routed by the person when a conversation waits for it, otherwise by the project.
+/// An agent got further. Routed by the person when a conversation waits for it, otherwise by the project. That a call is held is
+/// told to the person who decides, also when the run is only a part of a turn of that conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentProgress {
@@ -219,10 +241,15 @@ mod tests {
             conversation_id: Some("CV1501JDX3Z8GF0000000000000000".into()),
             person: Some(person),
             turn: 2,
-            doing: Progress::Saying { text: "The deal ".into() },
+            doing: Progress::Saying { attempt: 1, seq: 3, text: "The deal ".into() },
             at,
         };
         check(AgentProgress::KIND, &progress);
+        let (call_id, tool) = ("call_1_1".to_owned(), "look-up".to_owned());
+        let text = "2 of 3 lines".to_owned();
+        let doing = Progress::Writing { call_id, tool, seq: Some(2), text };
+        let written = AgentProgress { doing, ..progress.clone() };
+        check("agent.progress.v1-writing", &written);
         assert_eq!(progress.key(), "agent.progress.v1.acme.ada");
         progress.person = None;
         assert_eq!(progress.key(), "agent.progress.v1.acme.shop");
@@ -239,6 +266,27 @@ mod tests {
         let ended = RunEnded { run_id, workspace, project, target: agent, state, at };
         check(RunEnded::KIND, &ended);
         assert_eq!(ended.key(), "run.ended.v1.acme.shop");
+    }
+
+    #[test]
+    fn a_piece_of_an_answer_fits_into_a_fact_whatever_is_in_it() {
+        let long = name(&"a".repeat(64));
+        let progress = AgentProgress {
+            run_id: "AG1501JDX3Z8GF0000000000000000".parse().unwrap(),
+            workspace: long.clone(),
+            project: long.clone(),
+            agent: long.clone(),
+            conversation_id: Some("CV1501JDX3Z8GF0000000000000000".into()),
+            person: Some(long),
+            turn: u32::MAX,
+            doing: Progress::Saying {
+                attempt: u32::MAX,
+                seq: u32::MAX,
+                text: "\u{1}".repeat(SAYING_BYTES_MAX),
+            },
+            at: u64::MAX,
+        };
+        assert!(serde_json::to_string(&progress).unwrap().len() <= FACT_BYTES_MAX);
     }
 
     #[test]

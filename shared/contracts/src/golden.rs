@@ -145,7 +145,7 @@ fn what_hosts_are_asked_and_answer_keeps_its_form() {
     };
     check("host.request.v1", &request);
     check("host.accepted.v1", &HostAccepted { request_id, until: 1_764_468_060_000 });
-    check("host.progress.v1", &HostProgress { request_id, chunk: "2 of 3 lines".into() });
+    check("host.progress.v1", &HostProgress::on(&request, 2, "2 of 3 lines".into()));
     let outcomes = [
         ("ok", HostOutcome::Ok(object("{\"reserved\":true}"))),
         ("error", HostOutcome::Error { code: "no-stock".into(), variables: object("{}") }),

@@ -197,16 +197,51 @@ impl Message for HostAccepted {
     const KIND: &'static str = "host.accepted.v1";
 }
 
-/// How far a host has got. For a task it is taken note of and not kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// How far a host has got. For a tool live readers are told, if the report says what an answer would have to say: the answer key of
+/// the request, or the workspace and project where the fleet has no keys. For a task it is taken note of and not kept.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostProgress {
     /// The request.
     #[schemars(with = "String")]
     pub request_id: AskId,
-    /// A text of at most 16 KiB.
+    /// The workspace, as the request said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub workspace: Option<Name>,
+    /// The project, as the request said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub project: Option<Name>,
+    /// What the request said, if it said one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_key: Option<String>,
+    /// Number of the report among those of the request, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u32>,
+    /// A text of at most 16 KiB, of which readers get the first 8.
     #[schemars(length(max = 16_384))]
     pub chunk: String,
+}
+
+impl fmt::Debug for HostProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostProgress").field("request_id", &self.request_id).finish_non_exhaustive()
+    }
+}
+
+impl HostProgress {
+    /// A report about a request.
+    pub fn on(request: &HostRequest, seq: u32, chunk: String) -> Self {
+        Self {
+            request_id: request.request_id,
+            workspace: Some(request.workspace.clone()),
+            project: Some(request.project.clone()),
+            answer_key: request.answer_key.clone(),
+            seq: Some(seq),
+            chunk,
+        }
+    }
 }
 
 impl Message for HostProgress {

@@ -13,13 +13,16 @@ use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::keys::AlarmSet;
 use crate::metrics::Operation;
-use crate::record::{OutcomeState, RUN_VERSION};
+use crate::record::{AsksIn, OutcomeState, RUN_VERSION};
 use crate::reply::Reply;
 use crate::runs::ALARM_WAKE;
 use crate::store::{Args, Store, check_shard, check_size};
 
-/// Largest list of held calls of one turn, in bytes of JSON.
+/// Largest list of held calls of one run, in bytes of JSON.
 pub const HOLD_BYTES_MAX: usize = 65_536;
+
+/// Held calls of all runs below one turn together, in bytes as they are stored.
+const HOLD_BELOW_BYTES_MAX: usize = 131_072;
 
 /// A message of a person, with the run that answers it.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +80,9 @@ pub enum Said {
 pub enum TurnHeld {
     /// They are shown.
     Held,
-    /// The run is no longer the caller's, or not the active turn.
+    /// So many calls of runs below the turn are shown already that there is no room for them.
+    Full,
+    /// The run is no longer the caller's, or its turn not the active one.
     Lost,
 }
 
@@ -151,26 +156,34 @@ impl Store {
         })
     }
 
-    /// Shows the person of a conversation which calls of the active turn wait for a decision, as JSON of at most 64 KiB; none
-    /// when none do any more. With the end of the turn they are gone. Only for the holder of the run.
+    /// Shows the person of a conversation which calls of a run wait for a decision, as JSON of at most 64 KiB; none when none do
+    /// any more. With the end of the run or of its turn they are gone. Only for the holder of the run, which is the active turn or
+    /// a part of it.
     pub async fn hold_calls(
         &self,
-        conversation: ConversationId,
+        asks_in: AsksIn,
         run: RunId,
         fence: u64,
         calls: Option<&str>,
     ) -> Result<TurnHeld, StoreError> {
         check_size(calls, HOLD_BYTES_MAX, "the held calls are larger than 64 KiB")?;
+        let AsksIn { conversation, turn } = asks_in;
         if conversation.shard() != run.shard() {
             return Err(StoreError::Invalid("the conversation is in another shard than the run"));
         }
         let names = [self.keys().run(run), self.keys().conversation(conversation)];
-        let args = Args::default().with(run).with(fence).with(calls.unwrap_or_default());
+        let args = Args::default()
+            .with(run)
+            .with(fence)
+            .with(calls.unwrap_or_default())
+            .with(turn)
+            .with(HOLD_BELOW_BYTES_MAX);
         let lua = &self.scripts().chat_hold;
         let value = self.run_script(Operation::HoldCalls, lua, &names, args).await?;
         let (tag, reply) = Reply::open("chat_hold", value)?;
         match tag.as_str() {
             "held" => Ok(TurnHeld::Held),
+            "full" => Ok(TurnHeld::Full),
             "lost" => Ok(TurnHeld::Lost),
             _ => reply.unknown(),
         }

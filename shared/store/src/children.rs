@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::find::IDENTITY_BYTES_MAX;
 use crate::keys::AlarmSet;
 use crate::metrics::Operation;
-use crate::record::{OutcomeState, RUN_VERSION};
+use crate::record::{AsksIn, OutcomeState, RUN_VERSION};
 use crate::reply::{Reply, items, text};
 use crate::store::{Args, Store, check_shard, check_size};
 
@@ -63,6 +63,8 @@ pub struct StartChild<'a> {
     pub input: Option<&'a str>,
     /// Unix milliseconds by which the run must have ended.
     pub deadline_ms: Option<u64>,
+    /// Where a person decides about calls of the child; none when nobody does.
+    pub asks_in: Option<AsksIn>,
     /// W3C trace context.
     pub traceparent: Option<&'a str>,
 }
@@ -140,6 +142,7 @@ impl StartChild<'_> {
             .field_if("instance_name", self.instance_name)
             .field_if("input", self.input)
             .field_if("deadline", self.deadline_ms)
+            .field_if("asks_in", self.asks_in)
             .field_if("trace", self.traceparent)
     }
 }

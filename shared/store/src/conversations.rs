@@ -46,6 +46,15 @@ impl ChatFrom {
     fn from_word(word: &str) -> Option<Self> {
         [Self::Agent, Self::Person, Self::System].into_iter().find(|from| from.as_str() == word)
     }
+
+    /// The next item of an answer, none when it is empty.
+    pub(crate) fn read_optional(reply: &mut Reply) -> Result<Option<Self>, StoreError> {
+        reply.word(
+            |word| {
+                if word.is_empty() { Some(None) } else { Self::from_word(word).map(Some) }
+            },
+        )
+    }
 }
 
 /// One message of a conversation.
@@ -106,6 +115,8 @@ pub struct Conversation {
     pub active: Option<RunId>,
     /// Calls of that run that wait for a decision of the person, as JSON.
     pub pending: Option<String>,
+    /// The same of runs that are a part of that turn: a JSON object of texts, by the run the JSON of its calls.
+    pub pending_below: Option<String>,
 }
 
 impl Conversation {
@@ -125,6 +136,7 @@ impl Conversation {
             last_seq: fields.or("seq", 0)?,
             active: fields.maybe("active")?,
             pending: fields.text("pending"),
+            pending_below: fields.text("pending_below"),
         })
     }
 }
@@ -258,6 +270,7 @@ mod tests {
         assert_eq!((stored.unread, stored.last_seq), (2, 7));
         assert_eq!(stored.title.as_deref(), Some("Deal 7"));
         assert_eq!(stored.active.unwrap().to_string(), "AG1501KC5Q8A9B2C3D4E5F6G7H8J9K");
+        assert_eq!((stored.pending, stored.pending_below), (None, None));
         let newer = read(&text.replace("v=1\n", "v=2\n"));
         assert!(matches!(newer, Err(StoreError::Newer { kind: CONVERSATION, version: 2 })));
     }

@@ -6,6 +6,7 @@ use runfleet_domain::limits::{
 };
 use runfleet_domain::{Name, RunId, RunKind, RunState};
 
+use crate::conversations::ChatFrom;
 use crate::error::StoreError;
 use crate::history::newest;
 use crate::inbox::{SEEN_MAX, Woken};
@@ -53,6 +54,9 @@ pub enum Finished {
         /// The turn of the same conversation that has begun because this one has ended. The caller publishes the wake-up;
         /// its alarm stands in for it.
         next_turn: Option<Woken>,
+        /// Who has said something in the conversation because its turn has ended: the agent its answer, or the fleet why there
+        /// is none. Also none when the same call had ended the run before.
+        said: Option<ChatFrom>,
     },
     /// The run is no longer the caller's. Only for a holder.
     Lost,
@@ -171,6 +175,7 @@ impl Store {
                 children: reply.flag()?,
                 parent_to_wake: Woken::read_optional(&mut reply)?,
                 next_turn: Woken::read_optional(&mut reply)?,
+                said: ChatFrom::read_optional(&mut reply)?,
             }),
             _ => reply.unknown(),
         }

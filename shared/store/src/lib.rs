@@ -84,7 +84,7 @@ pub use messages::{
 pub use projects::{
     KeptVersion, MANIFEST_BYTES_MAX, ProjectState, Registered, Registration, SeenHost, VERSIONS_MAX,
 };
-pub use record::{OutcomeState, Parent, RUN_VERSION, RunError, RunRecord};
+pub use record::{AsksIn, OutcomeState, Parent, RUN_VERSION, RunError, RunRecord};
 pub use runs::{Paused, RunExplained};
 pub use start::{OutcomeJob, StartRun, Started, Verdict};
 pub use store::Store;

@@ -3,6 +3,9 @@
 //! Old and new versions of the fleet read the same records during a deploy. A field is never given another meaning; a new one
 //! is optional; [`RUN_VERSION`] grows only when an old program must not touch the record.
 
+use std::fmt;
+use std::str::FromStr;
+
 use runfleet_domain::outcome::DropReason;
 use runfleet_domain::{
     ConversationId, IdempotencyKey, JobKey, Lane, MessageId, Name, RunId, RunState,
@@ -81,6 +84,32 @@ impl Parent {
     fn read(fields: &mut Fields) -> Result<Option<Self>, StoreError> {
         let Some(run_id) = fields.maybe("parent")? else { return Ok(None) };
         Ok(Some(Self { run_id, instance: fields.must("parent_instance")? }))
+    }
+}
+
+/// Where a person decides about calls of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsksIn {
+    /// The conversation of that person.
+    pub conversation: ConversationId,
+    /// The turn there that the run is, or that it is a part of.
+    pub turn: RunId,
+}
+
+impl fmt::Display for AsksIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.conversation, self.turn)
+    }
+}
+
+impl FromStr for AsksIn {
+    type Err = StoreError;
+
+    fn from_str(text: &str) -> Result<Self, StoreError> {
+        let corrupt = || StoreError::Corrupt { kind: RUN, field: "asks_in" };
+        let (conversation, turn) = text.split_once(':').ok_or_else(corrupt)?;
+        let conversation = conversation.parse().map_err(|_| corrupt())?;
+        Ok(Self { conversation, turn: turn.parse().map_err(|_| corrupt())? })
     }
 }
 
@@ -168,6 +197,8 @@ pub struct RunRecord {
     pub delivery: Option<Delivery>,
     /// The conversation in which it is a turn.
     pub conversation: Option<ConversationId>,
+    /// Where a person decides about its calls although it is no turn: it is a part of one.
+    pub asks_in: Option<AsksIn>,
     /// What the answers of models have cost, in millionths of a credit.
     pub cost: u64,
 }
@@ -181,6 +212,12 @@ impl RunRecord {
     /// Whether it should have ended by now.
     pub fn is_late(&self, now_ms: u64) -> bool {
         self.deadline_ms.is_some_and(|deadline| deadline <= now_ms)
+    }
+
+    /// Where a person decides about its calls: in the conversation in which it is a turn, or a part of one.
+    pub fn decided_in(&self) -> Option<AsksIn> {
+        let own = self.conversation.map(|conversation| AsksIn { conversation, turn: self.id });
+        own.or(self.asks_in)
     }
 
     /// Reads the hash of `id`.
@@ -228,6 +265,7 @@ impl RunRecord {
             recipient: fields.maybe("deliver_to")?,
             delivery: fields.maybe("delivery")?,
             conversation: fields.maybe("conversation")?,
+            asks_in: fields.maybe("asks_in")?,
             cost: fields.or("cost", 0)?,
         })
     }
@@ -296,6 +334,7 @@ mod tests {
             recipient: None,
             delivery: None,
             conversation: None,
+            asks_in: None,
             cost: 0,
         };
         assert_eq!(run, expected);
@@ -328,7 +367,20 @@ mod tests {
         assert_eq!(run.delivery.unwrap().conversation, Some(id.parse().unwrap()));
         let turn = read(include_str!("../golden/run_v1_turn.txt")).unwrap();
         assert_eq!(turn.conversation, Some(id.parse().unwrap()));
-        assert_eq!((turn.recipient, turn.delivery), (None, None));
+        assert_eq!((turn.recipient.as_ref(), turn.delivery.as_ref()), (None, None));
+        let conversation = id.parse().unwrap();
+        assert_eq!(turn.decided_in(), Some(AsksIn { conversation, turn: turn.id }));
+    }
+
+    #[test]
+    fn a_part_of_a_turn_asks_in_the_conversation_of_the_turn() {
+        let text = include_str!("../golden/run_v1_child.txt");
+        assert_eq!(read(text).unwrap().decided_in(), None);
+        let asks_in = "CV1501KC5Q8A9B2C3D4E5F6G7H8J9K:AG1501KC5Q8A9B2C3D4E5F6G7H8J9J";
+        let part = read(&format!("{text}asks_in={asks_in}\n")).unwrap();
+        assert_eq!(part.decided_in().unwrap().to_string(), asks_in);
+        assert_eq!(part.conversation, None);
+        assert!(read(&format!("{text}asks_in=CV1\n")).is_err());
     }
 
     #[test]

@@ -68,7 +68,7 @@ scripts!(
     run_renew,
     run_checkpoint after inbox_add after messages after waits after waits_change after notes,
     run_end after inbox_add after waits after notes after end_right after end_usage after end_parent
-        after chat after chat_turns after end_chat after end_life,
+        after chat after chat_turns after chat_below after end_chat after end_life,
     run_pause,
     run_explain,
     event_append after inbox_add,
@@ -95,7 +95,7 @@ scripts!(
     chat_list after chat,
     chat_read after chat,
     chat_reply after chat after chat_turns,
-    chat_hold,
+    chat_hold after chat_below,
     chat_settings,
     answer_append after inbox_add,
     call_hold,

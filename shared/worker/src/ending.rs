@@ -1,5 +1,5 @@
 //! What an end calls for, whoever has ended the run: its outcome is handed over, the run that has called it is woken, the next
-//! turn of its conversation begins, and the runs that it has called end with it.
+//! turn of its conversation begins, live readers hear what was said there, and the runs that it has called end with it.
 //!
 //! Nothing here decides that a run ends. Everything may be done again: the repetition finds what is left to do, and what is
 //! given up here because it is too much for one go is done when the alarm of the run rings.
@@ -8,7 +8,7 @@ use runfleet_broker::{Classify, Failure, Publisher};
 use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_store::{End, Finished, RunRecord, Store, Woken};
 
-use crate::effects;
+use crate::{effects, facts};
 
 /// Runs that one call ends at most. What is left keeps the alarm of its parent.
 const ENDED_AT_ONCE: u32 = 256;
@@ -41,7 +41,10 @@ pub async fn follow(
     finished: &Finished,
 ) -> Result<(), Failure> {
     match finished {
-        Finished::Finished { children, parent_to_wake, next_turn, .. } => {
+        Finished::Finished { children, parent_to_wake, next_turn, said, .. } => {
+            if let Some(from) = said {
+                facts::turn_ended(publisher, record, *from);
+            }
             outcome(publisher, record).await?;
             for woken in [parent_to_wake, next_turn].into_iter().flatten() {
                 wake(publisher, woken).await?;

@@ -2,10 +2,12 @@
 //! nobody has heard of has started or ended all the same.
 
 use runfleet_broker::Publisher;
-use runfleet_contracts::facts::{AgentProgress, Progress, RunEnded, RunStarted};
+use runfleet_contracts::facts::{
+    AgentProgress, ChatFrom as Author, ChatMessage, Progress, RunEnded, RunStarted,
+};
 use runfleet_domain::{Name, RunId, RunState};
 use runfleet_runtime::clock::now_ms;
-use runfleet_store::RunRecord;
+use runfleet_store::{ChatFrom, RunRecord};
 
 /// Whose run it is.
 #[derive(Debug, Clone, Copy)]
@@ -48,9 +50,12 @@ pub fn ended(publisher: &Publisher, run_id: RunId, of: Of<'_>, state: RunState) 
     });
 }
 
-/// An agent got further. When a conversation waits for it, the person of it hears that, otherwise the project.
+/// An agent got further. When a conversation waits for it, the person of it hears that, otherwise the project; of a call that is
+/// held the person who decides about it.
 pub fn progress(publisher: &Publisher, record: &RunRecord, turn: u32, doing: Progress) {
-    let conversation = record.conversation;
+    let decides = matches!(doing, Progress::Held { .. });
+    let asked = record.asks_in.filter(|_| decides).map(|asks_in| asks_in.conversation);
+    let conversation = record.conversation.or(asked);
     publisher.publish_fact(&AgentProgress {
         run_id: record.id,
         workspace: record.workspace.clone(),
@@ -60,6 +65,25 @@ pub fn progress(publisher: &Publisher, record: &RunRecord, turn: u32, doing: Pro
         person: conversation.and_then(|_| record.user.clone()),
         turn,
         doing,
+        at: now_ms(),
+    });
+}
+
+/// There is something in a conversation because its turn has ended: the answer, or why there is none.
+pub fn turn_ended(publisher: &Publisher, record: &RunRecord, from: ChatFrom) {
+    let (Some(conversation), Some(person)) = (record.conversation, &record.user) else { return };
+    publisher.publish_fact(&ChatMessage {
+        message_id: record.id.to_string(),
+        conversation_id: conversation.to_string(),
+        new_conversation: false,
+        workspace: record.workspace.clone(),
+        agent: record.target.clone(),
+        person: person.clone(),
+        from: match from {
+            ChatFrom::Agent => Author::Agent,
+            ChatFrom::Person => Author::Person,
+            ChatFrom::System => Author::System,
+        },
         at: now_ms(),
     });
 }

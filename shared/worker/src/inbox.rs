@@ -59,7 +59,9 @@ pub enum RunnerInbox {
     Advance(Advance),
     /// A host has answered.
     Answer(HostAnswer),
-    /// A host has begun, or got further, which changes nothing.
+    /// A host has got further, which changes nothing.
+    Progress(HostProgress),
+    /// A host has begun, which changes nothing.
     Note,
 }
 
@@ -74,7 +76,7 @@ impl Inbox for RunnerInbox {
                 DecodeError::Malformed(format!("`{field}` {problem}"))
             }),
             HostAccepted::KIND => decode::<HostAccepted>(body).map(|_| Self::Note),
-            HostProgress::KIND => decode::<HostProgress>(body).map(|_| Self::Note),
+            HostProgress::KIND => decode(body).map(Self::Progress),
             kind => Err(unknown_kind(
                 kind,
                 &[Advance::KIND, HostAnswer::KIND, HostAccepted::KIND, HostProgress::KIND],

@@ -43,7 +43,7 @@ pub(crate) async fn begin(
     let source = definition.blueprint().record_source.as_ref();
     let longest = now_ms.saturating_add(u64::from(input.timeout_seconds) * 1_000);
     let approval = match input.approval_policy {
-        _ if record.conversation.is_some() => Approval::Person,
+        _ if record.decided_in().is_some() => Approval::Person,
         ApprovalPolicy::Deny => Approval::Deny,
         ApprovalPolicy::AutoApprove => Approval::AutoApprove,
     };

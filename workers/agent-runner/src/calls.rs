@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runfleet_agent::{Definition, Event, State};
+use runfleet_agent::{Definition, Doing, Event, State};
 use runfleet_broker::{Classify, Failure, HandlerResult, Verdict};
 use runfleet_domain::{MessageId, RunId, RunKind, RunState};
 use runfleet_store::{Appended, ModelAnswer, RunRecord, Store};
@@ -13,6 +13,7 @@ use crate::events;
 use crate::flight::Flights;
 use crate::handler::Deps;
 use crate::slice;
+use crate::tools::Reports;
 
 /// What making calls may touch.
 pub(crate) struct Calls {
@@ -20,6 +21,8 @@ pub(crate) struct Calls {
     pub(crate) flights: Flights,
     /// This process, among those that make calls.
     pub(crate) holder: String,
+    /// What hosts tell of calls that are under way.
+    pub(crate) reports: Reports,
 }
 
 /// What an answer of a model is charged with.
@@ -47,13 +50,21 @@ pub(crate) struct Live {
     pub(crate) state: State,
 }
 
+impl Live {
+    /// Whether its model is asked to judge, and not to answer.
+    pub(crate) fn judges(&self) -> bool {
+        matches!(self.state.view().doing, Doing::Asking { what: "judgement", .. })
+    }
+}
+
 impl Calls {
     /// Watches the runs of calls until the worker stops.
     pub(crate) fn new(fleet: &Fleet, deps: Arc<Deps>) -> Self {
         let flights = Flights::default();
         let watch = flights.clone().watch(fleet.store.clone(), fleet.process.shutdown.clone());
         fleet.process.tasks.spawn(watch);
-        Self { deps, flights, holder: Ulid::generate().to_string() }
+        let (holder, reports) = (Ulid::generate().to_string(), Reports::default());
+        Self { deps, flights, holder, reports }
     }
 
     pub(crate) fn store(&self) -> &Store {

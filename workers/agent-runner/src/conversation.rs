@@ -1,19 +1,20 @@
-//! Runs that are a turn in a conversation: what was said before, what their person decides about, and what listeners are told.
+//! Runs that are a turn in a conversation, or a part of one: what was said before, and what their person decides about.
 //!
 //! The conversation itself is changed by the ledger alone: the end of a run puts its answer there.
 
-use runfleet_agent::{Earlier, Effect, HeldCall, State};
+use runfleet_agent::{Earlier, HeldCall};
 use runfleet_broker::{Classify, Failure, Publisher};
-use runfleet_contracts::facts::{
-    AgentProgress, ChatFrom as Author, ChatMessage, FACT_TEXT_BYTES_MAX, Progress,
-};
+use runfleet_contracts::facts::Progress;
+use runfleet_domain::RunId;
 use runfleet_domain::limits::CHAT_MESSAGES_AT_ONCE;
-use runfleet_domain::{ConversationId, RunId};
-use runfleet_runtime::clock::now_ms;
 use runfleet_store::{
-    ChatFrom, ChatMessage as Said, HOLD_BYTES_MAX, ReadConversation, RunRecord, Store,
+    AsksIn, ChatFrom, ChatMessage as Said, HOLD_BYTES_MAX, ReadConversation, RunRecord, Store,
+    TurnHeld,
 };
+use runfleet_worker::facts;
 use serde_json::{Value, json};
+
+use crate::tools::turn_of;
 
 /// What was said before the turn: each question with its answers, oldest first. The message that the turn answers is not part of it,
 /// nor is what the person has written after it.
@@ -60,18 +61,20 @@ fn before(messages: Vec<Said>, run: RunId) -> Vec<Said> {
     all.into_iter().map(|(_, said)| said).collect()
 }
 
-/// Shows the person which calls wait for a decision, or that none do any more. Those that are too large together to be shown wait
-/// unseen until their time is over.
+/// Shows the person which calls of a turn, or of a part of one, wait for a decision, or that none do any more. Those that are too
+/// large together to be shown wait unseen until their time is over.
 pub(crate) async fn show(
     store: &Store,
     record: &RunRecord,
-    conversation: ConversationId,
+    asks_in: AsksIn,
     fence: u64,
     held: &[HeldCall],
 ) -> Result<(), Failure> {
+    // The person knows whom they talk to, and not whom that one has asked.
+    let agent = (asks_in.turn != record.id).then_some(&record.target);
     let shown = held.iter().map(|call| {
         let HeldCall { call_id, tool, args, expires_at } = call;
-        json!({"runId": record.id.to_string(), "callId": call_id, "tool": tool, "args": args, "expiresAt": expires_at})
+        json!({"runId": record.id, "callId": call_id, "agentId": agent, "tool": tool, "args": args, "expiresAt": expires_at})
     });
     let mut shown: Vec<Value> = shown.collect();
     let mut json = Value::from(shown.clone()).to_string();
@@ -80,81 +83,23 @@ pub(crate) async fn show(
         json = Value::from(shown.clone()).to_string();
     }
     let calls = (!held.is_empty()).then_some(json.as_str());
-    // Whoever holds the run now shows what it finds.
-    store
-        .hold_calls(conversation, record.id, fence, calls)
-        .await
-        .transient("showing held calls")?;
+    let shown = store.hold_calls(asks_in, record.id, fence, calls).await;
+    match shown.transient("showing held calls")? {
+        TurnHeld::Full => {
+            tracing::warn!(run = %record.id, "a person cannot be shown more calls; these wait until their time is over");
+        }
+        // Whoever holds the run now shows what it finds.
+        TurnHeld::Held | TurnHeld::Lost => {}
+    }
     Ok(())
 }
 
-/// Tells what a turn is doing from now on.
-pub(crate) fn tell_progress(
-    publisher: &Publisher,
-    record: &RunRecord,
-    state: &State,
-    wanted: &[Effect],
-) {
-    let calls: Vec<String> = wanted.iter().filter_map(tool).collect();
-    let asked = wanted.iter().find_map(|effect| match effect {
-        Effect::AskModel { turn, .. } => Some(*turn),
-        _ => None,
-    });
-    if asked.is_some() {
-        tell(publisher, record, asked.unwrap_or_default(), Progress::Asking);
+/// Tells the person which calls wait.
+pub(crate) fn tell_held(publisher: &Publisher, record: &RunRecord, held: Vec<HeldCall>) {
+    for HeldCall { call_id, tool, .. } in held {
+        let turn = turn_of(&call_id).unwrap_or_default();
+        facts::progress(publisher, record, turn, Progress::Held { call_id, tool });
     }
-    if !calls.is_empty() {
-        tell(publisher, record, 0, Progress::Calling { tools: calls });
-    }
-    for HeldCall { call_id, tool, .. } in state.held() {
-        tell(publisher, record, 0, Progress::Held { call_id, tool });
-    }
-}
-
-fn tool(effect: &Effect) -> Option<String> {
-    match effect {
-        Effect::CallTool { name, .. } => Some(name.clone()),
-        _ => None,
-    }
-}
-
-/// Tells what the agent says, in pieces.
-pub(crate) fn tell_saying(publisher: &Publisher, record: &RunRecord, turn: u32, text: &str) {
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (piece, more) = rest.split_at(rest.floor_char_boundary(FACT_TEXT_BYTES_MAX));
-        tell(publisher, record, turn, Progress::Saying { text: piece.to_owned() });
-        rest = more;
-    }
-}
-
-fn tell(publisher: &Publisher, record: &RunRecord, turn: u32, doing: Progress) {
-    publisher.publish_fact(&AgentProgress {
-        run_id: record.id,
-        workspace: record.workspace.clone(),
-        project: record.project.clone(),
-        agent: record.target.clone(),
-        conversation_id: record.conversation.map(|id| id.to_string()),
-        person: record.conversation.and(record.user.clone()),
-        turn,
-        doing,
-        at: now_ms(),
-    });
-}
-
-/// Tells that the answer of a turn is in its conversation.
-pub(crate) fn tell_answer(publisher: &Publisher, record: &RunRecord) {
-    let (Some(conversation), Some(person)) = (record.conversation, &record.user) else { return };
-    publisher.publish_fact(&ChatMessage {
-        message_id: record.id.to_string(),
-        conversation_id: conversation.to_string(),
-        new_conversation: false,
-        workspace: record.workspace.clone(),
-        agent: record.target.clone(),
-        person: person.clone(),
-        from: Author::Agent,
-        at: now_ms(),
-    });
 }
 
 #[cfg(test)]

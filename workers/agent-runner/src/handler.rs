@@ -79,6 +79,9 @@ pub(crate) async fn handle(
         RunnerInbox::Answer(answer) => {
             tools::take(&calls, calls.deps.tools.answer_keys(), &message, answer).await
         }
+        RunnerInbox::Progress(progress) => {
+            tools::hear(&calls, calls.deps.tools.answer_keys(), progress).await
+        }
         RunnerInbox::Note => Ok(Verdict::Done),
     }
 }

@@ -13,7 +13,7 @@ use runfleet_worker::{effects, ending};
 
 use crate::handler::Deps;
 use crate::slice::{self, Ending, Save, Step, Worked};
-use crate::tools::call_of;
+use crate::tools::{call_of, turn_of};
 use crate::{begin, conversation, events, rights};
 
 /// Slices in one delivery. More than one only while events come in, each of which brings up to a hundred of them.
@@ -126,7 +126,7 @@ impl Held<'_> {
                 Saved::Saved { released, inbox: waiting } => {
                     runfleet_faults::point("agent.checkpointed");
                     let wanted = if unsure { save.state.outstanding(definition) } else { effects };
-                    self.show(&save.state, &wanted, held_before || unsure).await?;
+                    self.show(&save.state, held_before || unsure).await?;
                     self.perform(wanted).await?;
                     self.call_off(definition, &save.state).await?;
                     if released {
@@ -157,16 +157,16 @@ impl Held<'_> {
         saved.transient("storing the position")
     }
 
-    /// Shows the person of a conversation how far its turn has got; `changed`: whether held calls may have been shown before.
-    async fn show(&self, state: &State, wanted: &[Effect], changed: bool) -> Result<(), Failure> {
+    /// Shows the person who decides which calls wait; `changed`: whether some may have been shown before.
+    async fn show(&self, state: &State, changed: bool) -> Result<(), Failure> {
         let Deps { store, publisher, .. } = self.deps;
-        let Some(id) = self.record.conversation else { return Ok(()) };
+        let Some(asks_in) = self.record.decided_in() else { return Ok(()) };
         let held = state.held();
         if changed || !held.is_empty() {
-            conversation::show(store, self.record, id, self.fence, &held).await?;
+            conversation::show(store, self.record, asks_in, self.fence, &held).await?;
             runfleet_faults::point("agent.held_shown");
         }
-        conversation::tell_progress(publisher, self.record, state, wanted);
+        conversation::tell_held(publisher, self.record, held);
         Ok(())
     }
 
@@ -206,7 +206,6 @@ impl Held<'_> {
         if matches!(done, Finished::Finished { .. }) {
             self.deps.count_end(end);
             facts::ended(&self.deps.publisher, record.id, Of::record(record), end.state);
-            conversation::tell_answer(&self.deps.publisher, record);
         } else {
             self.deps.count_slice("superseded");
         }
@@ -226,7 +225,7 @@ fn progress(effects: &[Effect]) -> Option<(u32, Progress)> {
             Effect::SendMessage { call_id, .. } => (call_id, "sendMessage"),
             _ => continue,
         };
-        turn = turn.or_else(|| call_id.split('_').nth(1)?.parse().ok());
+        turn = turn.or_else(|| turn_of(call_id));
         tools.push(name.to_owned());
     }
     Some((turn?, Progress::Calling { tools }))

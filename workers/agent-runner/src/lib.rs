@@ -15,6 +15,7 @@ mod held;
 mod metrics;
 mod models;
 mod rights;
+mod saying;
 mod slice;
 mod tools;
 mod turn;

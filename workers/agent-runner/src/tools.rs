@@ -6,6 +6,7 @@
 mod children;
 mod executors;
 mod hosts;
+mod progress;
 mod servers;
 
 use std::sync::Arc;
@@ -27,9 +28,10 @@ use tokio_util::sync::CancellationToken;
 use crate::calls::{Calls, Found, Live};
 use crate::{events, rights};
 
-pub(crate) use self::children::{call_of, ended};
+pub(crate) use self::children::{call_of, ended, turn_of};
 pub(crate) use self::executors::Tools;
 pub(crate) use self::hosts::take;
+pub(crate) use self::progress::{Reports, hear};
 
 /// Bound of one handler: the longest call, and reading and storing around it.
 pub(crate) const HANDLER_BOUND: Duration = Duration::from_mins(11);

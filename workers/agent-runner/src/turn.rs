@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runfleet_agent::{
-    Answer, AnswerCall, AnswerUsage, Doing, Effect, ErrorCode, Event, FailureKind, Message,
-    ModelFailure, ModelRequest, Stop,
+    Answer, AnswerCall, AnswerUsage, Effect, ErrorCode, Event, FailureKind, Message, ModelFailure,
+    ModelRequest, Stop,
 };
 use runfleet_broker::{Classify, Failure, HandlerResult, Inbound, Verdict};
 use runfleet_catalog::Snapshot;
@@ -25,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::calls::{Bill, Calls, Found, Live};
 use crate::models::{CALL_MAX, Models};
-use crate::{conversation, rights};
+use crate::rights;
+use crate::saying::Saying;
 
 /// Less time than this is not worth a call.
 const LEFT_MIN: Duration = Duration::from_millis(50);
@@ -79,9 +80,6 @@ pub(crate) async fn handle(
         return calls.tell(&live.record, &id, event).await;
     };
     let bill = bill(&live, &snapshot, answer.usage);
-    if live.record.conversation.is_some() && bill.counts {
-        conversation::tell_saying(&calls.deps.publisher, &live.record, turn.turn, &answer.text);
-    }
     calls.tell_answer(&live.record, &id, event, bill).await
 }
 
@@ -106,8 +104,7 @@ fn bill(live: &Live, snapshot: &Snapshot, usage: AnswerUsage) -> Bill {
     let billing = snapshot.workspace.billing.as_ref();
     let name = &live.definition.blueprint().model;
     let cost = billing.and_then(|billing| model::cost(&billing.prices, name, &tokens));
-    let judges = matches!(live.state.view().doing, Doing::Asking { what: "judgement", .. });
-    Bill { cost: cost.unwrap_or(0), input_tokens, output_tokens, counts: !judges }
+    Bill { cost: cost.unwrap_or(0), input_tokens, output_tokens, counts: !live.judges() }
 }
 
 /// What the run asks in this attempt, if it still does.
@@ -153,7 +150,10 @@ async fn ask(
     let known = provider.models.get(&request.model).unwrap_or(&request.model);
     let question = question(request, known, turn, left.min(CALL_MAX));
     let began = Instant::now();
-    let answered = chat.turn(&question, cancel.clone()).await;
+    let answered = match Saying::of(&calls.deps.publisher, live, turn) {
+        Some(saying) => saying.hear(&*chat, &question, cancel.clone()).await,
+        None => chat.turn(&question, cancel.clone()).await,
+    };
     let result = answered.as_ref().map_or_else(|failure| failure.kind.as_str(), |_| "answered");
     calls.deps.metrics.turns.with_label_values(&[result]).observe(began.elapsed().as_secs_f64());
     match answered {

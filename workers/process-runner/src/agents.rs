@@ -281,6 +281,7 @@ mod tests {
                 instance_name: None,
                 input: None,
                 deadline_ms: None,
+                asks_in: None,
                 traceparent: None,
             }
             .run_id()

@@ -28,7 +28,7 @@ const OFFER_BOUND: Duration = Duration::from_secs(2);
 pub(crate) fn is_smuggled(message: &Inbound<()>, body: &RunnerInbox) -> bool {
     match body {
         RunnerInbox::Advance(_) => message.exchange == ANSWER_EXCHANGE,
-        RunnerInbox::Answer(_) | RunnerInbox::Note => false,
+        RunnerInbox::Answer(_) | RunnerInbox::Progress(_) | RunnerInbox::Note => false,
     }
 }
 

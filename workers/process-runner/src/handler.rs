@@ -158,7 +158,7 @@ pub(crate) async fn handle(
         RunnerInbox::Advance(advance) => move_on(&deps, message.with(advance)).await,
         // Storing an answer evaluates nothing, so it needs no quarantine when it comes again.
         RunnerInbox::Answer(answer) => deps.answers.take(&message, answer).await,
-        RunnerInbox::Note => Ok(Verdict::Done),
+        RunnerInbox::Progress(_) | RunnerInbox::Note => Ok(Verdict::Done),
     }
 }
 

@@ -161,6 +161,7 @@ impl Performer<'_> {
             instance_name: None,
             input: None,
             deadline_ms: None,
+            asks_in: None,
             traceparent: record.traceparent.as_deref(),
         }
     }

@@ -1,6 +1,6 @@
 //! Calls of one answer: checked, approved, carried out within a width, and told to the model in their order.
 
-use runfleet_catalog::Permission;
+use runfleet_catalog::{Permission, ToolKind};
 use serde_json::{Map, Value, json};
 
 use super::Run;
@@ -184,8 +184,12 @@ impl Run<'_> {
         let Step::Calling { open, .. } = &self.state.step else { return 0 };
         let place = open.get(index).map(|open| open.place);
         let call = self.state.exchanges.last().zip(place).and_then(|(last, at)| last.calls.get(at));
-        call.and_then(|call| offer::tool(self.definition, &self.state, &call.name))
-            .map_or(0, |tool| tool.timeout_ms)
+        let tool = call.and_then(|call| offer::tool(self.definition, &self.state, &call.name));
+        let Some(tool) = tool else { return 0 };
+        // An agent that is asked may have to wait for the same person.
+        let asks = matches!(tool.work, Work::Outside(ToolKind::Agent { .. }));
+        let waits = asks && self.state.approval == Approval::Person;
+        tool.timeout_ms.saturating_add(if waits { APPROVAL_MS } else { 0 })
     }
 
     /// The next turn, or the last one.

@@ -1,9 +1,11 @@
 //! Turns in a conversation: what was said before, and a person who decides.
 
-use runfleet_agent::{Approval, Begin, Decision, Earlier, Event, FailureKind, HeldCall, Message};
+use runfleet_agent::{
+    Approval, Begin, Decision, Earlier, Effect, Event, FailureKind, HeldCall, Message,
+};
 use serde_json::json;
 
-use crate::support::{Driven, begin, calls, definition, says, tool};
+use crate::support::{DEADLINE, Driven, START, begin, calls, definition, says, tool};
 
 fn said(agent: bool, text: &str, note: Option<&str>) -> Earlier {
     Earlier { agent, text: text.to_owned(), note: note.map(str::to_owned) }
@@ -87,4 +89,49 @@ fn a_person_who_writes_on_without_deciding_cancels_what_was_held() {
     assert_eq!(run.ignored, 1, "there is nothing left to pass over");
     run.answer(says("All right."));
     assert_eq!(run.end().text.as_deref(), Some("All right."));
+}
+
+/// NB-24
+#[test]
+fn an_agent_that_is_asked_has_more_time_when_its_person_may_have_to_decide() {
+    let deadlines = |approval| {
+        let mut helper = tool("ALLOW", false);
+        helper["kind"] = json!({"agent": {"agent": "helper"}});
+        let tools = json!({"helper": helper, "other": tool("ALLOW", false)});
+        let begin = Begin { approval, deadline_ms: START + 3_600_000, ..begin() };
+        let mut run = Driven::new(definition(json!({}), tools), begin);
+        run.answer(calls(&[("helper", "{}"), ("other", "{}")]));
+        let outstanding = run.state.outstanding(&run.definition).into_iter();
+        let deadline = |effect| match effect {
+            Effect::CallTool { deadline_ms, .. } => Some((deadline_ms - START) / 1_000),
+            _ => None,
+        };
+        outstanding.filter_map(deadline).collect::<Vec<_>>()
+    };
+    assert_eq!(deadlines(Approval::Person), [15 * 60 + 20, 20]);
+    assert_eq!(deadlines(Approval::AutoApprove), [20, 20]);
+}
+
+/// NB-24
+#[test]
+fn a_call_is_held_no_longer_than_its_run_lasts() {
+    let begin = Begin { approval: Approval::Person, ..begin() };
+    let tools = json!({"ask": tool("ASK", false)});
+    let mut run = Driven::new(definition(json!({}), tools), begin);
+    run.answer(calls(&[("ask", "{}")]));
+    assert_eq!(run.state.held()[0].expires_at, DEADLINE);
+}
+
+#[test]
+fn an_agent_speaks_freely_unless_its_answers_are_held_against_rules() {
+    let speaks =
+        |guardrails| definition(json!({"guardrails": guardrails}), json!({})).speaks_freely();
+    assert!(speaks(json!({})) && speaks(json!({"input": {"maxChars": 5}})));
+    for rules in [
+        json!({"maxChars": 5}),
+        json!({"blockedPatterns": ["x"]}),
+        json!({"blockedTopics": ["money"]}),
+    ] {
+        assert!(!speaks(json!({"output": rules})), "{rules}");
+    }
 }

@@ -84,8 +84,11 @@ pub struct ChatListPage {
 pub struct HeldCall {
     /// The run that wants to make it.
     pub run_id: String,
-    /// The call.
+    /// The call. Two runs may have one of the same name.
     pub call_id: String,
+    /// The agent that wants it, when it is one that the agent of the conversation has asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
     /// The tool.
     pub tool: String,
     /// The arguments.

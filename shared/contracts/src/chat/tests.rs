@@ -128,6 +128,7 @@ fn what_people_do_in_conversations_keeps_its_form() {
     let held = HeldCall {
         run_id: RUN.into(),
         call_id: "call_1_1".into(),
+        agent_id: Some("clerk".into()),
         tool: "sendOffer".into(),
         args: raw(&json!({"amount": 7})),
         expires_at: 1_764_469_000_000,

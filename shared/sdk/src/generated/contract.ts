@@ -1378,7 +1378,8 @@ export interface HostAnswer {
   outcome: HostOutcome;
 }
 /**
- * How far a host has got. For a task it is taken note of and not kept.
+ * How far a host has got. For a tool live readers are told, if the report says what an answer would have to say: the answer key of
+ * the request, or the workspace and project where the fleet has no keys. For a task it is taken note of and not kept.
  */
 export interface HostProgress {
   /**
@@ -1386,7 +1387,23 @@ export interface HostProgress {
    */
   requestId: string;
   /**
-   * A text of at most 16 KiB.
+   * The workspace, as the request said.
+   */
+  workspace?: string | null;
+  /**
+   * The project, as the request said.
+   */
+  project?: string | null;
+  /**
+   * What the request said, if it said one.
+   */
+  answerKey?: string | null;
+  /**
+   * Number of the report among those of the request, from 1.
+   */
+  seq?: number | null;
+  /**
+   * A text of at most 16 KiB, of which readers get the first 8.
    */
   chunk: string;
 }

@@ -1,11 +1,11 @@
 #!lua
 -- Put between `chat_turns.lua` and `run_end.lua`: what the end of a run means for its message to a person, and for the
--- conversation in which it is a turn. Not a script of its own.
+-- conversation in which it is a turn or a part of one. Not a script of its own.
 --
 -- KEYS     as for `run_end.lua`
 -- ARGV     none; bounds come as arguments
 --
--- Returns nothing; defines `final_delivery`, `turn_of`, `turn_to_wake`, which read, and `end_turn`.
+-- Returns nothing; defines `final_delivery`, `turn_of`, `turn_to_wake`, which read, `end_turn` and `asks_no_more`.
 
 -- What a person is told of an end that no runner has decided about, as callers of runs are.
 local CODES = { TIMED_OUT = "TIMEOUT", CANCELED = "CANCELLED", DELETED = "CANCELLED" }
@@ -36,19 +36,26 @@ local function turn_to_wake(at)
   return at.active, "interactive", ""
 end
 
--- Puts the answer of a turn into its conversation, and begins the next one. `fields` are those of the end.
+-- Puts the answer of a turn into its conversation, or why there is none, and begins the next one; gives who has said that.
+-- `fields` are those of the end.
 local function end_turn(at, run, state, fields, alarms, wake, bounds)
-  if not at or not at.mine then return end
+  if not at or not at.mine then return "" end
   local said = {}
   for i = 1, #fields, 2 do said[fields[i]] = fields[i + 1] end
   local good, output = pcall(cjson.decode, said.output or "null")
   local text = good and type(output) == "table" and type(output.text) == "string" and output.text or ""
-  if state == "COMPLETED" and text ~= "" then
-    say(at, "agent", cut(text, ANSWER), "", run, bounds)
-  else
-    local code = state == "COMPLETED" and "NO_ANSWER" or CODES[state] or said.error_code or "INTERNAL_ERROR"
-    say(at, "system", code, "", run, bounds)
+  local from = state == "COMPLETED" and text ~= "" and "agent" or "system"
+  if from == "system" then
+    text = state == "COMPLETED" and "NO_ANSWER" or CODES[state] or said.error_code or "INTERNAL_ERROR"
   end
-  redis.call("HDEL", at.key, "active", "pending")
+  say(at, from, cut(text, ANSWER), "", run, bounds)
+  redis.call("HDEL", at.key, "active", "pending", "pending_below")
   if at.next then begin_turn(at, at.next, alarms, wake) end
+  return from
+end
+
+-- Nobody is asked any more about calls of a run that is a part of a turn. `asks_in` is what the run remembers of that.
+local function asks_no_more(asks_in, run)
+  local conversation = string.match(asks_in or "", "^(%w+):")
+  if conversation then hold_below(PREFIX .. "conv:" .. conversation, run, "", math.huge) end
 end

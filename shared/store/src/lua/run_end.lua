@@ -1,7 +1,7 @@
 #!lua
 -- Ends a run. The first end wins; nothing of a run changes after it but what becomes of its outcome and its children. Needs
 -- `inbox_add.lua`, `waits.lua`, `notes.lua`, `end_right.lua`, `end_usage.lua`, `end_parent.lua`, `chat.lua`, `chat_turns.lua`,
--- `end_chat.lua` and `end_life.lua` in front of it.
+-- `chat_below.lua`, `end_chat.lua` and `end_life.lua` in front of it.
 --
 -- KEYS[1]  run      hash
 -- KEYS[2]  alarms   sorted set of the kind of the run     KEYS[3]  alarms of what is done
@@ -17,10 +17,11 @@
 -- ARGV[21…] those, then field, value, … of the end: output, error_code, error_message
 --
 -- Returns {"missing"}, {"lost"}, {"busy"}, {"ended", record}, or {"finished", 1 when the outcome is wanted, 1 when children
--- have not ended, parent that is to be woken or "", its lane, its trace, the same three of the turn that follows}.
+-- have not ended, parent that is to be woken or "", its lane, its trace, the same three of the turn that follows, who has said
+-- something in the conversation of which it was a turn or ""}.
 
 local run = redis.call("HMGET", KEYS[1], "state", "fence", "version", "lease_until", "end_token", "outcome", "key_ref",
-  "started_at", "parent", "kids", "waits", "incidents", "deliver_to", "delivery", "sending", "conversation")
+  "started_at", "parent", "kids", "waits", "incidents", "deliver_to", "delivery", "sending", "conversation", "asks_in")
 if not run[1] then return { "missing" } end
 if FINAL[run[1]] and run[5] ~= ARGV[4] then return { "ended", redis.call("HGETALL", KEYS[1]) } end
 local wanted = run[6] == "PENDING"
@@ -30,6 +31,7 @@ local bounds = bounds_of(ARGV[19])
 local turn = turn_of(ARGV[1], run[16], bounds)
 local answer = { "finished", wanted and "1" or "0", children and "1" or "0", parent_to_wake(parent) }
 for _, word in ipairs({ turn_to_wake(turn) }) do answer[#answer + 1] = word end
+answer[#answer + 1] = ""
 if FINAL[run[1]] then return answer end
 local now = now_ms()
 local refused = refusal(run[1], run[2], run[3], run[4], now)
@@ -44,7 +46,8 @@ if parent then
   local alarms = string.sub(parent.id, 1, 2) == "AG" and KEYS[11] or KEYS[10]
   tell_parent(parent, ARGV[1], ARGV[5], fields, alarms, ARGV[14], { ARGV[15], ARGV[16], ARGV[17] })
 end
-end_turn(turn, ARGV[1], ARGV[5], fields, KEYS[11], ARGV[15], bounds)
+answer[#answer] = end_turn(turn, ARGV[1], ARGV[5], fields, KEYS[11], ARGV[15], bounds)
+asks_no_more(run[17], ARGV[1])
 if not wanted and ARGV[8] == "0" then fields = without("output", fields) end
 -- Who ends a run without having claimed it has begun it by that.
 if ARGV[2] == "version" and not run[8] then redis.call("HSET", KEYS[1], "started_at", int(now)) end

@@ -6,11 +6,12 @@ use futures_util::future::join_all;
 use runfleet_domain::limits::CHAT_TURNS_WAITING_MAX;
 use runfleet_domain::{ConversationId, MessageId, RunId, RunKind, RunState};
 use runfleet_store::{
-    AlarmSet, ChangeQuietHours, ChatFrom, ChatSettings, End, Finished, QuietHours, Said, StartTurn,
-    StoreError, TurnHeld, Woken,
+    AlarmSet, AsksIn, ChangeQuietHours, ChatFrom, ChatSettings, ChildStarted, End, Finished,
+    HOLD_BYTES_MAX, QuietHours, Said, StartChild, StartTurn, StoreError, TurnHeld, Woken,
 };
 
 use crate::chat_world::Chat;
+use crate::children::call;
 use crate::world::{World, message, name};
 
 impl Chat {
@@ -53,6 +54,30 @@ impl Chat {
         let output = format!(r#"{{"text":"{text}","result":{{"a":[1]}}}}"#);
         let end = End { output: Some(&output), ..End::plain(RunState::Completed) };
         next(&self.world.store.finish_run(run, fence, &end).await.unwrap())
+    }
+}
+
+impl Chat {
+    /// An agent that a turn has called and that somebody has claimed.
+    pub(crate) async fn part(&self, asks_in: AsksIn, instance: u64) -> (RunId, u64) {
+        let target = name("helper");
+        let start = StartChild {
+            kind: RunKind::Agent,
+            asks_in: Some(asks_in),
+            ..call(&self.world, asks_in.turn, &target, instance)
+        };
+        let started = self.world.store.start_child(&start).await.unwrap();
+        let ChildStarted::Started { run, .. } = started else { panic!("{started:?}") };
+        (run, self.world.claim(run).await)
+    }
+
+    /// Who has said what the end of a run has put into its conversation.
+    async fn said_at_end(&self, run: RunId, end: &End<'_>) -> Option<ChatFrom> {
+        let fence = self.world.claim(run).await;
+        match self.world.store.finish_run(run, fence, end).await.unwrap() {
+            Finished::Finished { said, .. } => said,
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -246,7 +271,8 @@ async fn held_calls_are_shown_by_the_holder_of_the_active_turn_and_go_with_its_e
     chat.reply(&turn).await;
     let fence = chat.world.claim(turn.run_id).await;
     let hold = async |run, fence, calls| {
-        chat.world.store.hold_calls(conversation, run, fence, calls).await.unwrap()
+        let asks_in = AsksIn { conversation, turn: run };
+        chat.world.store.hold_calls(asks_in, run, fence, calls).await.unwrap()
     };
     let pending = async || chat.page(conversation).await.unwrap().conversation.pending;
     assert_eq!(hold(turn.run_id, fence, Some("[1]")).await, TurnHeld::Held);
@@ -264,6 +290,79 @@ async fn held_calls_are_shown_by_the_holder_of_the_active_turn_and_go_with_its_e
     chat.world.store.end_run(turn.run_id, &End::plain(RunState::Canceled)).await.unwrap();
     assert_eq!(pending().await, None);
     assert_eq!(hold(turn.run_id, fence, Some("[1]")).await, TurnHeld::Lost);
+    chat.world.end().await;
+}
+
+/// NB-24
+#[tokio::test]
+async fn calls_of_a_part_of_the_active_turn_are_shown_beside_those_of_the_turn_until_either_ends() {
+    let chat = Chat::new().await;
+    let conversation = chat.conversation().await;
+    let (one, two) = (message("m1"), message("m2"));
+    let turn = chat.turn(conversation, &one, "Go.");
+    chat.reply(&turn).await;
+    let fence = chat.world.claim(turn.run_id).await;
+    let asks_in = AsksIn { conversation, turn: turn.run_id };
+    let hold = async |(run, fence): (RunId, u64), calls| {
+        chat.world.store.hold_calls(asks_in, run, fence, calls).await.unwrap()
+    };
+    let shown = async || {
+        let conversation = chat.page(conversation).await.unwrap().conversation;
+        (conversation.pending, conversation.pending_below)
+    };
+    let (first, second) = (chat.part(asks_in, 1_001).await, chat.part(asks_in, 1_002).await);
+    assert_eq!(chat.world.load(first.0).await.asks_in, Some(asks_in));
+    assert_eq!(hold(first, Some(r#"["é"]"#)).await, TurnHeld::Held);
+    assert_eq!(hold(second, Some("[2]")).await, TurnHeld::Held);
+    assert_eq!(hold((turn.run_id, fence), Some("[0]")).await, TurnHeld::Held);
+    let (own, below) = shown().await;
+    assert_eq!(own.as_deref(), Some("[0]"));
+    let below = below.unwrap();
+    for (run, calls) in [(first.0, r#"[\"é\"]"#), (second.0, "[2]")] {
+        assert!(below.contains(&format!("\"{run}\":\"{calls}\"")), "{below}");
+    }
+
+    let large = format!("[\"{}\"]", "x".repeat(HOLD_BYTES_MAX - 4));
+    let third = chat.part(asks_in, 1_003).await;
+    assert_eq!(hold(third, Some(&large)).await, TurnHeld::Held);
+    assert_eq!(hold(second, Some(&large)).await, TurnHeld::Full);
+    assert_eq!(hold((third.0, third.1 + 1), None).await, TurnHeld::Lost);
+    assert_eq!(hold(third, None).await, TurnHeld::Held);
+    // Its end takes its calls along, those of the others stay.
+    chat.world.store.end_run(second.0, &End::plain(RunState::Canceled)).await.unwrap();
+    let only = format!("{{\"{}\":\"[\\\"é\\\"]\"}}", first.0);
+    assert_eq!(shown().await, (Some("[0]".to_owned()), Some(only)));
+    assert_eq!(hold(second, Some("[2]")).await, TurnHeld::Lost);
+
+    // With the turn everything goes, and what still runs below it shows nothing any more.
+    let next = chat.turn(conversation, &two, "And?");
+    chat.reply(&next).await;
+    chat.world.store.end_run(turn.run_id, &End::plain(RunState::Canceled)).await.unwrap();
+    assert_eq!(shown().await, (None, None));
+    assert_eq!(hold(first, Some("[1]")).await, TurnHeld::Lost);
+    assert_eq!(shown().await, (None, None));
+    chat.world.end().await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_tells_whether_the_agent_or_the_fleet_has_said_something() {
+    let chat = Chat::new().await;
+    let conversation = chat.conversation().await;
+    let ids: Vec<MessageId> = (0..3).map(|number| message(&format!("m{number}"))).collect();
+    let turns: Vec<_> = ids.iter().map(|id| chat.turn(conversation, id, "Go.")).collect();
+    for turn in &turns {
+        chat.reply(turn).await;
+    }
+    let answer = End { output: Some(r#"{"text":"Yes."}"#), ..End::plain(RunState::Completed) };
+    let failed = End { error: Some(("MAX_TURNS", "Too many.")), ..End::plain(RunState::Failed) };
+    let silent = End::plain(RunState::Completed);
+    let mut said = Vec::new();
+    for (turn, end) in turns.iter().zip([answer, failed, silent]) {
+        said.push(chat.said_at_end(turn.run_id, &end).await);
+    }
+    assert_eq!(said, [ChatFrom::Agent, ChatFrom::System, ChatFrom::System].map(Some));
+    let outsider = chat.run().await;
+    assert_eq!(chat.said_at_end(outsider, &answer).await, None);
     chat.world.end().await;
 }
 

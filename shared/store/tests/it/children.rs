@@ -42,6 +42,7 @@ pub(crate) fn call<'a>(
         instance_name: Some("No. 7"),
         input: Some(r#"{"amount":7}"#),
         deadline_ms: Some(9_000_000_000_000),
+        asks_in: None,
         traceparent: Some(TRACE),
     }
 }
@@ -72,6 +73,7 @@ fn ended(outcome_wanted: bool, children: bool, parent: Option<RunId>) -> Finishe
         children,
         parent_to_wake: parent.map(wakes),
         next_turn: None,
+        said: None,
     }
 }
 

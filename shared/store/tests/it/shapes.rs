@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_store::{
-    BroadcastSignal, CatalogPut, ChangeQuietHours, Checkpoint, DeliveryStatus, End, GetRun, Got,
-    HandedOver, ListConversations, MarkHow, Published, Refused, Said, Started, TurnHeld, Verdict,
-    Wait,
+    AsksIn, BroadcastSignal, CatalogPut, ChangeQuietHours, Checkpoint, DeliveryStatus, End, GetRun,
+    Got, HandedOver, ListConversations, MarkHow, Published, Refused, Said, Started, TurnHeld,
+    Verdict, Wait,
 };
 
 use crate::calls::find;
@@ -68,8 +68,13 @@ async fn chats_work(chat: &Chat) {
     );
     let (store, workspace, person) = (&chat.world.store, &chat.world.workspace, &chat.person);
     let fence = chat.world.claim(turn.run_id).await;
-    let held = store.hold_calls(conversation, turn.run_id, fence, Some("[]")).await.unwrap();
+    let asks_in = AsksIn { conversation, turn: turn.run_id };
+    let held = store.hold_calls(asks_in, turn.run_id, fence, Some("[]")).await.unwrap();
     assert_eq!(held, TurnHeld::Held);
+    let (part, fence_of_part) = chat.part(asks_in, 1_001).await;
+    let held = store.hold_calls(asks_in, part, fence_of_part, Some("[]")).await.unwrap();
+    assert_eq!(held, TurnHeld::Held);
+    store.end_run(part, &End::plain(RunState::Canceled)).await.unwrap();
     let end = End { output: Some(r#"{"text":"Yes."}"#), ..End::plain(RunState::Completed) };
     store.finish_run(turn.run_id, fence, &end).await.unwrap();
     let list = ListConversations { workspace, person, before_ms: None, limit: 9 };

@@ -57,6 +57,7 @@ async fn a_start_stores_everything_that_it_was_given() {
         recipient: None,
         delivery: None,
         conversation: None,
+        asks_in: None,
         cost: 0,
     };
     assert_eq!(record, expected);

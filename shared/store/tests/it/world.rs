@@ -264,7 +264,13 @@ impl Request {
 
 /// The answer to the end of a run that has neither parent nor children.
 pub(crate) fn finished(outcome_wanted: bool) -> Finished {
-    Finished::Finished { outcome_wanted, children: false, parent_to_wake: None, next_turn: None }
+    Finished::Finished {
+        outcome_wanted,
+        children: false,
+        parent_to_wake: None,
+        next_turn: None,
+        said: None,
+    }
 }
 
 /// Spans short enough to wait for.

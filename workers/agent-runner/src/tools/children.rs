@@ -3,6 +3,7 @@
 //!
 //! The id of a started run is made of the call, so the same call starts one run, however often it is made.
 
+use runfleet_agent::limits::APPROVAL_MS;
 use runfleet_agent::{Event, Problem, ToolFault};
 use runfleet_broker::{Classify, Failure};
 use runfleet_catalog::{Snapshot, ToolKind};
@@ -11,6 +12,7 @@ use runfleet_contracts::agent_run::AgentOutput;
 use runfleet_contracts::agents::{AgentInput, ApprovalPolicy};
 use runfleet_domain::admission::RunAs;
 use runfleet_domain::{Name, RunId, RunKind, RunState};
+use runfleet_runtime::clock::now_ms;
 use runfleet_store::{ChildStarted, RunRecord, StartChild};
 use runfleet_worker::effects;
 use runfleet_worker::facts::{self, Of};
@@ -65,9 +67,10 @@ pub(super) async fn start(
         Ok(wanted) => wanted,
         Err(Refused(why)) => return Ok(Some(refused(why))),
     };
-    let own = wanted.seconds.map(|seconds| {
-        runfleet_runtime::clock::now_ms().saturating_add(u64::from(seconds) * 1_000)
-    });
+    // The person of a turn also decides about calls of the agents that it asks, and of those that these ask. That takes time.
+    let asks_in = record.decided_in().filter(|_| wanted.kind == RunKind::Agent);
+    let more_ms = if asks_in.is_some() { APPROVAL_MS } else { 0 };
+    let own = wanted.seconds.map(|seconds| now_ms() + u64::from(seconds) * 1_000 + more_ms);
     let waits = !wanted.detached;
     let start = StartChild {
         parent: record.id,
@@ -91,6 +94,7 @@ pub(super) async fn start(
         input: Some(&wanted.input),
         // What is started does not outlive the call that waits for it.
         deadline_ms: [own, waits.then_some(tool.deadline)].into_iter().flatten().min(),
+        asks_in,
         traceparent: record.traceparent.as_deref(),
     };
     match deps.store.start_child(&start).await.transient("starting a run for a tool")? {
@@ -184,6 +188,11 @@ pub(super) fn instance_of(call_id: &str) -> Option<u64> {
     (place < PLACES).then(|| turn.checked_mul(PLACES)?.checked_add(place)).flatten()
 }
 
+/// The question whose answer has brought a call.
+pub(crate) fn turn_of(call_id: &str) -> Option<u32> {
+    call_id.strip_prefix("call_")?.split_once('_')?.0.parse().ok()
+}
+
 /// The call of an instance.
 pub(crate) fn call_of(instance: u64) -> String {
     format!("call_{}_{}", instance / PLACES, instance % PLACES)
@@ -235,6 +244,10 @@ mod tests {
             assert_eq!(instance_of(call), Some(number));
             assert_eq!(call_of(number), call);
         }
+        assert_eq!(
+            (turn_of("call_12_32"), turn_of("call_x_1"), turn_of("call_1")),
+            (Some(12), None, None)
+        );
         for call in ["", "call_1", "call_x_1", "call_1_1000", "call_99999999999999999_1"] {
             assert_eq!(instance_of(call), None, "{call}");
         }

@@ -1,7 +1,7 @@
 //! Tools that a project carries out: asking its hosts, and taking their answers.
 //!
 //! A request is delivered at least once, and its first answer counts. Answers come through the exchange of answers, where
-//! hosts publish; nothing else is taken from there.
+//! hosts publish; beside them only what hosts tell meanwhile is taken from there.
 
 use std::time::Duration;
 

@@ -1,6 +1,8 @@
 //! What a person decides about tool calls that are held: it goes into the inbox of the run that wants to make them, and that
 //! run takes the first decision about each.
 
+use std::collections::BTreeSet;
+
 use runfleet_agent::{Decision, Event};
 use runfleet_broker::{Classify, Failure};
 use runfleet_contracts::ErrorBody;
@@ -41,8 +43,9 @@ impl Chatting<'_> {
         let Some(page) = self.named(&options.conversation_id).await? else {
             return Ok(Done::Refused(missing(&options.conversation_id)));
         };
-        let run = options.run().filter(|run| page.conversation.active == Some(*run));
+        // Of the active turn, or of a run that is a part of it: nobody else's calls are shown there.
         let held = show::held(&page.conversation);
+        let run = options.run();
         let Some(run) = run.filter(|_| is_held(&held, &options.run_id, &options.call_id)) else {
             return Ok(Done::Refused(not_held()));
         };
@@ -61,15 +64,18 @@ impl Chatting<'_> {
         answer(ChatDecided { run_id: run.to_string(), call_id: options.call_id.clone() })
     }
 
-    /// Closes everything that the active turn of a conversation holds: the person has written something else.
+    /// Closes everything that the active turn of a conversation and its parts hold: the person has written something else.
     pub(super) async fn close_held(&self, conversation: &Conversation) -> Result<(), Failure> {
-        let active = conversation.active.filter(|_| conversation.pending.is_some());
-        let Some(run) = active else { return Ok(()) };
+        let held = show::held(conversation);
+        let runs: BTreeSet<&str> = held.iter().map(|held| held.run_id.as_str()).collect();
         let id = event_id::of_request(&self.id).permanent("naming the event")?;
-        // A full inbox, or a run that has ended, needs no such word: calls that nobody decides about expire.
-        self.tell(run, &id, &Event::PassedOver).await?;
-        runfleet_faults::point("intake.decision_told");
-        self.wake(run, DECIDED).await
+        for run in runs.into_iter().filter_map(|run| run.parse::<RunId>().ok()) {
+            // A full inbox, or a run that has ended, needs no such word: calls that nobody decides about expire.
+            self.tell(run, &id, &Event::PassedOver).await?;
+            runfleet_faults::point("intake.decision_told");
+            self.wake(run, DECIDED).await?;
+        }
+        Ok(())
     }
 
     async fn tell(&self, run: RunId, id: &MessageId, event: &Event) -> Result<Appended, Failure> {

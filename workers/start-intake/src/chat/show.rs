@@ -1,5 +1,7 @@
 //! Conversations and settings as their person sees them.
 
+use std::collections::BTreeMap;
+
 use runfleet_broker::Classify;
 use runfleet_contracts::chat::{
     ChatAuthor, ChatConversation, ChatEntry, ChatList, ChatListPage, ChatListed, ChatPage,
@@ -9,6 +11,8 @@ use runfleet_domain::RunId;
 use runfleet_store::{
     ChangeQuietHours, ChatFrom, ChatMessage, Conversation, ListConversations, QuietHours,
 };
+
+use serde::de::DeserializeOwned;
 
 use super::{Chatting, missing};
 use crate::operate::{Done, Trouble, Written, answer};
@@ -105,11 +109,18 @@ fn entry(message: ChatMessage) -> ChatEntry {
     }
 }
 
-/// The calls that wait for the person. What cannot be read is as good as none.
+/// The calls that wait for the person: those of the active turn, then those of its parts. What cannot be read is as good as none.
 pub(super) fn held(conversation: &Conversation) -> Vec<HeldCall> {
-    let pending = conversation.pending.as_deref().unwrap_or("[]");
-    serde_json::from_str(pending).unwrap_or_else(|error| {
-        tracing::error!(%error, "held calls cannot be read");
-        Vec::new()
-    })
+    let below = conversation.pending_below.as_deref();
+    let below: BTreeMap<String, String> = below.and_then(read).unwrap_or_default();
+    let lists = conversation.pending.iter().chain(below.values());
+    lists.filter_map(|list| read::<Vec<HeldCall>>(list)).flatten().collect()
+}
+
+fn read<T: DeserializeOwned>(json: &str) -> Option<T> {
+    let read = serde_json::from_str(json);
+    let told = |error: &serde_json::Error| {
+        tracing::error!(column = error.column(), "held calls cannot be read");
+    };
+    read.inspect_err(told).ok()
 }

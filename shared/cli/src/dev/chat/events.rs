@@ -90,7 +90,7 @@ fn event(fact: &Heard, whose: &Whose) -> Option<(&'static str, Value)> {
     let conversation = fact.conversation_id.filter(|_| ours)?;
     Some((
         "progress",
-        json!({"conversationId": conversation, "runId": fact.run_id, "doing": fact.doing}),
+        json!({"conversationId": conversation, "runId": fact.run_id, "turn": fact.turn, "doing": fact.doing}),
     ))
 }
 

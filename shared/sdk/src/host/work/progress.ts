@@ -2,8 +2,8 @@
  * What a tool writes while it works, as progress reports: in order, one at a time, cut to the size of a report, bounded in number.
  */
 
-/** Largest report, in bytes. */
-const CHUNK_BYTES_MAX = 16_384;
+/** Largest report, in bytes: live readers get no more of one. */
+const CHUNK_BYTES_MAX = 8_192;
 
 /** Reports that wait; when more come, the oldest is dropped. Progress is for watching and not kept. */
 const WAITING_MAX = 256;
@@ -52,7 +52,7 @@ export class Progress {
   }
 }
 
-/** A text in parts of at most 16 KiB, cut between characters. */
+/** A text in parts of at most 8 KiB, cut between characters. */
 export function parts(text: string): string[] {
   if (Buffer.byteLength(text) <= CHUNK_BYTES_MAX) return text === "" ? [] : [text];
   const found: string[] = [];

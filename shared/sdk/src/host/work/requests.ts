@@ -57,8 +57,10 @@ function asked(shop: Shop, publisher: Publisher, fields: Fields, delivery: Deliv
         // A Process has attempts of its own: at the next one there may be a host that has it.
         return answer(tool ? failed("TOOL_NOT_DECLARED", false) : failed("TASK_NOT_DECLARED", true));
       }
-      const progress = new Progress((text, number) => {
-        const [body, id] = [json({ requestId, chunk: text }), `progress:${requestId}:${number}`];
+      const progress = new Progress((text, seq) => {
+        const { workspace, project } = shop;
+        const told = { requestId, workspace, project, ...(answerKey === null ? {} : { answerKey }), seq, chunk: text };
+        const [body, id] = [json(told), `progress:${requestId}:${seq}`];
         return publisher.once({ exchange: ANSWERS, key: delivery.replyTo ?? "", kind: "host.progress.v1", id, body });
       });
       const accepted = json({ requestId, until: deadline });

@@ -84,7 +84,11 @@ test("a tool gets its arguments and its call, and what it writes is told before 
   assert.equal(own.at(-1)?.kind, "host.answer.v1");
   const chunks = own.filter(({ kind }) => kind === "host.progress.v1").map(({ body }) => String(body["chunk"]));
   assert.equal(chunks.join(""), `first {"second":"q"}${"x".repeat(20_000)}`);
-  assert.ok(chunks.every((chunk) => Buffer.byteLength(chunk) <= 16_384));
+  assert.ok(chunks.every((chunk) => Buffer.byteLength(chunk) <= 8_192));
+  // A report says what an answer says, so that nobody else can make one.
+  const facts = own.filter(({ kind }) => kind === "host.progress.v1").map(({ body: { chunk, ...facts } }) => facts);
+  const requestId = `${AGENT_RUN}:1:1`;
+  assert.deepEqual(facts, facts.map((_, at) => ({ requestId, workspace: "acme", project: "shop", answerKey: "word", seq: at + 1 })));
   assert.equal(own.filter(({ kind }) => kind === "host.accepted.v1").length, 1);
 });
 

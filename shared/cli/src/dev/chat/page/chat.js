@@ -6,7 +6,7 @@ const LOOK_MS = 20000; // beside events, which may be lost
 
 const at = (id) => document.getElementById(id);
 const state = {
-  chats: [], next: null, current: null, messages: new Map(), older: false, held: '', saying: '',
+  chats: [], next: null, current: null, messages: new Map(), older: false, held: '', saying: null,
   dirty: false, looking: false, looked: 0, shown: 0,
 };
 
@@ -102,7 +102,7 @@ function showList() {
 }
 
 function open(id) {
-  Object.assign(state, { current: id, messages: new Map(), older: false, held: '', saying: '' });
+  Object.assign(state, { current: id, messages: new Map(), older: false, held: '', saying: null });
   at('open').hidden = false;
   at('messages').replaceChildren();
   at('held').replaceChildren();
@@ -122,10 +122,15 @@ function showPage(page, newest) {
     const entries = [...state.messages.values()].sort((a, b) => a.seq - b.seq);
     at('messages').replaceChildren(...entries.map(showEntry));
     if (newest) at('messages').lastElementChild?.scrollIntoView({ block: 'nearest' });
-    state.saying = '';
+    const { saying } = state;
+    const isSaid = (entry) => entry.from !== 'person' && entry.runId === saying.runId;
+    if (saying && entries.some(isSaid)) {
+      state.saying = null;
+      at('doing').textContent = '';
+    }
   }
   if (!conversation.activeRunId) {
-    state.saying = '';
+    state.saying = null;
     at('doing').textContent = '';
   } else if (!at('doing').textContent) {
     at('doing').textContent = `${conversation.agentId} is at work …`;
@@ -154,7 +159,8 @@ function showHeld(held) {
 function showCall(call) {
   const form = make('form', undefined, 'call');
   form.dataset.call = call.callId;
-  form.append(make('strong', `May ${call.tool} be used?`));
+  const who = call.agentId ? ` by ${call.agentId}` : '';
+  form.append(make('strong', `May ${call.tool} be used${who}?`));
   const args = make('textarea');
   args.value = JSON.stringify(call.args, null, 2);
   args.rows = Math.min(10, args.value.split('\n').length);
@@ -192,16 +198,28 @@ function showCall(call) {
   return form;
 }
 
-function progress({ conversationId, doing }) {
+// What is said comes in pieces. The first one begins anew; behind a lost one nothing is shown until the answer is there.
+function hear(runId, turn, { attempt, seq, text }) {
+  const of = `${runId} ${turn} ${attempt}`;
+  if (seq === 1) state.saying = { runId, of, seq: 0, text: '' };
+  const { saying } = state;
+  if (!saying || saying.of !== of || saying.seq !== seq - 1) return;
+  saying.seq = seq;
+  saying.text += text;
+  at('doing').textContent = saying.text;
+}
+
+function progress({ conversationId, runId, turn, doing }) {
   if (conversationId !== state.current) return;
   if (doing.kind === 'saying') {
-    state.saying += doing.text;
-    at('doing').textContent = state.saying;
+    hear(runId, turn, doing);
   } else if (doing.kind === 'asking') {
-    state.saying = '';
+    state.saying = null;
     at('doing').textContent = 'Thinking …';
   } else if (doing.kind === 'calling') {
     at('doing').textContent = `Uses ${doing.tools.join(', ')} …`;
+  } else if (doing.kind === 'writing') {
+    at('doing').textContent = `${doing.tool}: ${doing.text}`;
   } else {
     look();
   }
