@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use runfleet_domain::RunId;
+use runfleet_domain::{RunId, RunState};
+use runfleet_store::End;
 use runfleet_testkit::wait_until;
 use runfleet_tests::{
-    BOUND, MailServer, Mood, Options, Post, Web, WebAnswer, WebRequest, sink_documents,
+    BOUND, MailServer, Mood, Options, OwnServers, Post, Web, WebAnswer, WebRequest, sink_documents,
 };
 use serde_json::Value;
 
@@ -90,6 +91,91 @@ kills! {
     delivery_killed_with_the_run_told_wakes_it: "plain", "delivery.told@1", SENT_ONCE;
     delivery_killed_between_wake_up_and_ack_sends_once: "hook", "delivery.woken@1", SENT_ONCE;
     delivery_killed_between_publish_and_confirm_sends_once: "plain", "publisher.sent@1", SENT_ONCE;
+}
+
+/// A message waits for the end of quiet hours and is sent after it, while delivery dies at `point` once.
+async fn waits_and_dies(point: &str, requests: std::ops::RangeInclusive<usize>) -> Result<()> {
+    let web = Web::start(good).await?;
+    let options = Options {
+        fail_at: Some(("delivery", point.to_owned())),
+        without: Post::others(),
+        ..Options::default()
+    };
+    let mut post = Post::start(sink_documents(&web.url(""), 1), options).await?;
+    post.quiet("ada", true).await?;
+    let run = post.run("hook", "ada").await?;
+    post.send(run, "call_1_1", "Hello.", LONG).await?;
+    let early = point.starts_with("delivery.put_off") || point.starts_with("delivery.told");
+    if early {
+        post.fleet.ended("delivery").await?;
+        post.fleet.spawn("delivery", None)?;
+    }
+    post.told(run, "call_1_1").await?;
+    post.fleet.store.end_run(run, &End::plain(RunState::TimedOut)).await?;
+    post.quiet("ada", false).await?;
+    post.ring(run, "call_1_1", "ada").await?;
+    if !early {
+        let status = post.fleet.ended("delivery").await?;
+        ensure!(status.signal() == Some(9), "delivery was to be killed at {point}: {status}");
+        post.fleet.spawn("delivery", None)?;
+    }
+    wait_until("the message is in its conversation", BOUND, || async {
+        Ok((!post.said_to("ada").await?.is_empty()).then_some(()))
+    })
+    .await?;
+    wait_until("nothing is left", BOUND, || async {
+        Ok((post.fleet.depth("delivery.interactive").await? == 0).then_some(()))
+    })
+    .await?;
+    ensure!(post.said_to("ada").await? == ["Hello."]);
+    let came = web.requests("/hook");
+    ensure!(requests.contains(&came.len()), "{} requests", came.len());
+    ensure!(came.iter().all(|request| request.key == format!("{run}.call_1_1")));
+    ensure!(post.word(run).await? == "NOT_SENT", "what an ended run tells stays");
+    post.fleet.remove().await
+}
+
+macro_rules! kills_of_what_waits {
+    ($($name:ident: $point:literal, $requests:expr;)*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() -> Result<()> {
+            waits_and_dies($point, $requests).await
+        }
+    )*};
+}
+
+kills_of_what_waits! {
+    delivery_killed_with_a_message_put_off_sends_it_once_when_it_is_due: "delivery.put_off@1", 1..=1;
+    delivery_killed_with_a_due_message_reserved_sends_it_under_its_id: "delivery.reserved@1", 1..=1;
+    delivery_killed_with_a_due_message_sent_sends_it_again_under_its_id: "delivery.sent@1", 1..=2;
+    delivery_killed_with_a_due_message_marked_sends_it_once: "delivery.marked@1", 1..=1;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_waits_outlives_restarts_of_both_servers() -> Result<()> {
+    let servers = OwnServers::start()?;
+    let web = Web::start(good).await?;
+    let options = Options {
+        servers: Some(servers.addresses()?),
+        without: Post::others(),
+        ..Options::default()
+    };
+    let mut post = Post::start(sink_documents(&web.url(""), 1), options).await?;
+    post.quiet("ada", true).await?;
+    let run = post.run("hook", "ada").await?;
+    ensure!(post.sent(run, "call_1_1", "Hello.").await? == "NOT_SENT");
+    post.fleet.store.end_run(run, &End::plain(RunState::TimedOut)).await?;
+    tokio::task::block_in_place(|| servers.restart_rabbitmq())?;
+    tokio::task::block_in_place(|| servers.restart_redis())?;
+    post.fleet.ready("delivery").await?;
+    post.quiet("ada", false).await?;
+    post.ring(run, "call_1_1", "ada").await?;
+    wait_until("the message is in its conversation", BOUND, || async {
+        Ok((!post.said_to("ada").await?.is_empty()).then_some(()))
+    })
+    .await?;
+    ensure!(web.requests("/hook").len() == 1);
+    post.fleet.remove().await
 }
 
 /// The first worker stands still with the message in its hands; a second copy comes to another one.

@@ -56,6 +56,7 @@ async fn sent(fleet: &Fleet, call: &str) -> Result<(RunId, ConversationId)> {
         sink_dedups: true,
         lease: BOUND,
         refused: None,
+        not_before_ms: None,
     };
     let Reserved::Reserved(sending) = fleet.store.reserve_message(&message).await? else {
         panic!("not reserved");
@@ -235,6 +236,54 @@ async fn a_decision_reaches_the_run_that_holds_the_call_and_a_new_message_closes
     assert_eq!(event["kind"], "approval");
     assert_eq!(event["decision"], json!({"type": "edit", "arguments": {"amount": 6}}));
     assert_eq!(events[1], r#"{"kind":"passedOver"}"#);
+    fleet.remove().await
+}
+
+/// CG-077, NB-12, NB-23
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_intake_that_dies_with_a_message_or_a_decision_of_a_person_does_both_once() -> Result<()>
+{
+    let fail_at = Some(("start-intake", "intake.turn_committed@1".to_owned()));
+    let without = vec!["agent-runner", "process-runner", "completion-dispatcher", "delivery"];
+    let mut fleet = Fleet::start(Options { fail_at, without, ..Options::default() }).await?;
+    let (_, conversation) = sent(&fleet, "c1").await?;
+    let ada = person(&fleet, "ada", |_| ())?;
+    let writer = ada.clone();
+    let writing =
+        tokio::spawn(async move { writer.chat().reply(conversation.to_string(), "Why?").await });
+    fleet.ended("start-intake").await?;
+    fleet.spawn("start-intake", Some("intake.decision_told@1"))?;
+    let said = writing.await??;
+    assert_eq!((said.seq, said.queued), (2, false));
+    let run: RunId = said.run_id.parse()?;
+    hold(&fleet.store, conversation, run).await?;
+    let decide = ChatDecide {
+        conversation_id: conversation.to_string(),
+        run_id: said.run_id.clone(),
+        call_id: "call_1_1".into(),
+        decision: ChatDecision::Approve,
+        args: None,
+        message: None,
+    };
+    let decider = ada.clone();
+    let deciding = tokio::spawn(async move { decider.chat().decide(&decide).await });
+    fleet.ended("start-intake").await?;
+    // The next one dies with the word that what was held is passed over.
+    fleet.spawn("start-intake", Some("intake.decision_told@2"))?;
+    assert_eq!(deciding.await??.call_id, "call_1_1");
+    let writer = ada.clone();
+    let writing =
+        tokio::spawn(async move { writer.chat().reply(conversation.to_string(), "Wait.").await });
+    fleet.ended("start-intake").await?;
+    fleet.spawn("start-intake", None)?;
+    let said = writing.await??;
+    assert!(said.queued && said.seq == 3);
+    let events = inbox(&fleet.store, run).await?;
+    let kinds: Vec<serde_json::Value> =
+        events.iter().map(|event| serde_json::from_str(event)).collect::<Result<_, _>>()?;
+    let kinds: Vec<_> = kinds.iter().map(|event| event["kind"].as_str()).collect();
+    assert_eq!(kinds, [Some("approval"), Some("passedOver")]);
+    assert_eq!(ada.chat().read(&read(conversation)).await?.messages.len(), 3);
     fleet.remove().await
 }
 

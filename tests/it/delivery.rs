@@ -259,7 +259,7 @@ async fn a_person_who_has_opted_out_or_is_not_to_be_disturbed_gets_nothing() -> 
     assert_eq!(post.sent(run, "call_1_1", "Hello.").await?, denied);
     let quiet = QuietHours { from: "00:00".into(), to: "23:59".into(), time_zone: "UTC".into() };
     set(false, ChangeQuietHours::Set(&quiet)).await?;
-    let run = post.run("hook", "ada").await?;
+    let run = post.run("strict", "ada").await?;
     let limited = "BLOCKED:RECIPIENT_RATE_LIMITED";
     assert_eq!(post.sent(run, "call_1_1", "Hello.").await?, limited);
     assert_eq!(web.requests("/hook").len(), 0);
@@ -269,7 +269,7 @@ async fn a_person_who_has_opted_out_or_is_not_to_be_disturbed_gets_nothing() -> 
     post.fleet.remove().await
 }
 
-/// CG-079
+/// CG-079, NB-34
 #[tokio::test]
 async fn a_conversation_goes_on_or_is_opened_as_the_start_says() -> Result<()> {
     let (post, _web, _mail) = post(&[]).await?;

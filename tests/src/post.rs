@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use jiff::{SignedDuration, Timestamp};
 use runfleet_broker::{Management, Topology, TopologyAdmin};
 use runfleet_contracts::DeliverMessage;
 use runfleet_contracts::agents::{AgentInput, ApprovalPolicy, Conversation, DeliverTo};
@@ -11,7 +12,8 @@ use runfleet_domain::admission::RunAs;
 use runfleet_domain::{Lane, Name, RunId, RunKind, Shard};
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{
-    ChatMessage, ConversationPage, Delivery, ReadConversation, StartRun, Started, Verdict,
+    ChangeQuietHours, ChatMessage, ConversationPage, Delivery, ListConversations, MessageCaps,
+    QuietHours, ReadConversation, Reserve, Reserved, StartRun, Started, Verdict,
 };
 use runfleet_testkit::wait_until;
 use runfleet_worker::effects;
@@ -24,7 +26,7 @@ use crate::fleet::{BOUND, Fleet, Options, project};
 const KEY: &str = "a key that nobody guesses";
 
 /// Agents that write through sinks: `own` into the conversation only, `hook` through a webhook that knows ids, `plain` through one
-/// that does not, `slack`, `most`, and `mail`. `web` is the address of a server without a path, `mail` a port of this machine.
+/// that does not, `slack`, `most`, and `mail`; `strict` is `hook` without messages in quiet hours. `web` is the address of a server without a path, `mail` a port of this machine.
 pub fn sink_documents(web: &str, mail: u16) -> String {
     let mut documents = String::new();
     let mut add = |kind: &str, name: &str, spec: String| {
@@ -45,6 +47,8 @@ pub fn sink_documents(web: &str, mail: u16) -> String {
     for sink in ["hook", "plain", "slack", "most", "mail"] {
         add("Agent", sink, format!("{{displayName: Coach, model: played/one, chatSink: {sink}}}"));
     }
+    let strict = "{model: played/one, chatSink: hook, quietHours: {policy: block}}";
+    add("Agent", "strict", strict.to_owned());
     add("Agent", "own", "{displayName: Coach, model: played/one}".to_owned());
     documents
 }
@@ -255,6 +259,69 @@ impl Post {
     pub async fn texts(&self, run: RunId) -> Result<Vec<String>> {
         let page = self.conversation(run).await?;
         Ok(page.messages.into_iter().map(|ChatMessage { text, .. }| text).collect())
+    }
+
+    /// The texts of all conversations of a person, without order.
+    pub async fn said_to(&self, person: &str) -> Result<Vec<String>> {
+        let (workspace, person) = (project().0, person.parse()?);
+        let list = ListConversations {
+            workspace: &workspace,
+            person: &person,
+            before_ms: None,
+            limit: 100,
+        };
+        let mut texts = Vec::new();
+        for (conversation, _) in self.fleet.store.list_conversations(&list).await?.conversations {
+            let read = ReadConversation {
+                conversation: conversation.id,
+                workspace: &workspace,
+                person: None,
+                before: None,
+                limit: 100,
+                seen: false,
+            };
+            let page = self.fleet.store.read_conversation(&read).await?;
+            let page = page.context("the conversation is gone")?;
+            texts.extend(page.messages.into_iter().map(|ChatMessage { text, .. }| text));
+        }
+        Ok(texts)
+    }
+
+    /// Whether a person is not to be disturbed: for an hour before and two hours after this moment.
+    pub async fn quiet(&self, person: &str, quiet: bool) -> Result<()> {
+        let (workspace, person) = (project().0, person.parse()?);
+        let at = |hours: i64| Timestamp::now() + SignedDuration::from_hours(hours);
+        let time = |hours| at(hours).strftime("%H:%M").to_string();
+        let hours = QuietHours { from: time(-1), to: time(2), time_zone: "UTC".to_owned() };
+        let change = if quiet { ChangeQuietHours::Set(&hours) } else { ChangeQuietHours::Clear };
+        let store = &self.fleet.store;
+        store.change_chat_settings(&workspace, &person, Some(false), change).await?;
+        Ok(())
+    }
+
+    /// Brings forward to now the time at which a message of `hook` to a person may be sent, which waits for it.
+    pub async fn ring(&self, run: RunId, call: &str, person: &str) -> Result<()> {
+        let (workspace, agent, person) = (project().0, "hook".parse()?, person.parse()?);
+        let message = Reserve {
+            run_id: run,
+            call_id: call,
+            workspace: &workspace,
+            agent: &agent,
+            person: &person,
+            latest: true,
+            title: None,
+            text: "-",
+            note: None,
+            caps: MessageCaps::default(),
+            sink_dedups: true,
+            lease: BOUND,
+            refused: None,
+            not_before_ms: Some(now_ms()),
+        };
+        match self.fleet.store.reserve_message(&message).await? {
+            Reserved::Waiting { .. } => Ok(()),
+            other => bail!("the message does not wait: {other:?}"),
+        }
     }
 
     /// Where the secrets of the workers are.

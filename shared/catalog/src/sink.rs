@@ -95,7 +95,7 @@ pub enum SmtpSecurity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum QuietPolicy {
-    /// It waits for their end, if the run lives that long.
+    /// It waits for their end, a day at most.
     #[default]
     Wait,
     /// It is not sent.

@@ -219,6 +219,12 @@ pub const CHAT_MESSAGES_PER_RUN: u32 = 3;
 /// Messages that one agent may send one person in a UTC day, unless a setting says otherwise.
 pub const CHAT_MESSAGES_PER_DAY: u32 = 20;
 
+/// How long a message may wait until its person may be written to, counted from the moment when it began to wait.
+pub const CHAT_WAIT_MAX: Duration = Duration::from_hours(24);
+
+/// How long a message that has waited is tried after its time has come.
+pub const CHAT_LATE_MAX: Duration = Duration::from_hours(2);
+
 /// Messages that one agent may send one person in a row before [`CHAT_RATE_PERIOD`] spaces them out.
 pub const CHAT_RATE_BURST: u32 = 5;
 

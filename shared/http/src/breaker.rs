@@ -310,6 +310,24 @@ mod tests {
     }
 
     #[test]
+    fn a_service_that_is_down_for_an_hour_is_asked_twice_a_minute_and_found_when_it_is_back() {
+        let rules = Rules::new(BreakerConfig::default());
+        let mut clock = Clock { rules, now: Instant::now() };
+        let tick = Duration::from_millis(100);
+        let asked = (0..36_000).filter(|_| {
+            clock.now += tick;
+            clock.call(Verdict::Failed)
+        });
+        assert!((100..=130).contains(&asked.count()));
+        let until_found = (0..).take_while(|_| {
+            clock.now += tick;
+            !clock.call(Verdict::Works)
+        });
+        assert!(until_found.count() <= 300);
+        assert_eq!(clock.rules.stands(), BreakerState::Closed);
+    }
+
+    #[test]
     fn a_permit_that_is_dropped_has_told_nothing() {
         let breaker = Breaker::new(BreakerConfig { failures: 1, ..BreakerConfig::default() });
         drop(breaker.admit().unwrap());

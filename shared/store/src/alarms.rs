@@ -4,6 +4,7 @@ use redis::Value;
 use runfleet_domain::limits::ALARM_MAX;
 use runfleet_domain::{JobId, JobKey, Lane, Name, RunId, Shard};
 
+use crate::chat_waiting::DueMessage;
 use crate::error::StoreError;
 use crate::keys::AlarmSet;
 use crate::metrics::Operation;
@@ -63,6 +64,8 @@ pub enum Due {
         /// W3C trace context of its cause.
         traceparent: Option<String>,
     },
+    /// A message to a person that has had to wait may be sent, or nothing was heard of it in time.
+    Message(DueMessage),
 }
 
 /// How many alarms one shard has in one set.
@@ -89,7 +92,9 @@ impl Store {
     ) -> Result<Vec<Due>, StoreError> {
         let names = [self.keys().alarms(shard, set)];
         let (first, done) = match set {
-            AlarmSet::Process | AlarmSet::Agent => (self.inner.timings.alarm_unclaimed, false),
+            AlarmSet::Process | AlarmSet::Agent | AlarmSet::Chat => {
+                (self.inner.timings.alarm_unclaimed, false)
+            }
             AlarmSet::Done => (self.inner.timings.alarm_handover, true),
         };
         let args = Args::default()
@@ -164,6 +169,7 @@ fn read(entry: Value) -> Result<Due, StoreError> {
             lane: reply.word(Lane::from_word)?,
             traceparent: reply.optional()?,
         }),
+        "message" => Ok(Due::Message(DueMessage::read(&mut reply)?)),
         _ => reply.unknown(),
     }
 }

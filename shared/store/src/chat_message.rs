@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use redis::Value;
 use runfleet_domain::limits::{
-    CHAT_MESSAGE_CHARS_MAX, CHAT_MESSAGES_PER_DAY, CHAT_MESSAGES_PER_RUN, CHAT_NOTE_CHARS_MAX,
-    CHAT_RATE_BURST, CHAT_RATE_PERIOD, CONVERSATION_TITLE_CHARS_MAX, DAY_COUNTER_MEMORY,
-    MESSAGE_ID_MEMORY,
+    CHAT_LATE_MAX, CHAT_MESSAGE_CHARS_MAX, CHAT_MESSAGES_PER_DAY, CHAT_MESSAGES_PER_RUN,
+    CHAT_NOTE_CHARS_MAX, CHAT_RATE_BURST, CHAT_RATE_PERIOD, CONVERSATION_TITLE_CHARS_MAX,
+    DAY_COUNTER_MEMORY, MESSAGE_ID_MEMORY,
 };
 use runfleet_domain::{ConversationId, Name, RunId, Shard};
 use ulid::Ulid;
@@ -18,7 +18,7 @@ use ulid::Ulid;
 use crate::chat::check_chars;
 use crate::delivery::{Delivery, DeliveryStatus};
 use crate::error::StoreError;
-use crate::keys::Keys;
+use crate::keys::{AlarmSet, Keys};
 use crate::metrics::Operation;
 use crate::reply::Reply;
 use crate::store::{Args, Store, call_token, check_shard};
@@ -105,6 +105,10 @@ pub struct Reserve<'a> {
     pub lease: Duration,
     /// Set when the facts say that it must not be sent: that is recorded, and nothing counted.
     pub refused: Option<Refused<'a>>,
+    /// Set when it must not be sent before this time, in Unix milliseconds: it waits in the ledger, also beyond the end of its
+    /// run, and its alarm rings then. It counts for its run at once, for the day and the messages in a row when it is sent. As
+    /// many messages as may be sent in a day may wait between the two. What was sent perhaps does not wait.
+    pub not_before_ms: Option<u64>,
 }
 
 /// The right to send one message.
@@ -134,6 +138,12 @@ pub enum Reserved {
     Busy {
         /// Unix milliseconds.
         lease_until_ms: u64,
+    },
+    /// It must not be sent yet: for the reason of [`Reserve::not_before_ms`], or because too many have come in a row. Its alarm
+    /// rings at that time.
+    Waiting {
+        /// Unix milliseconds.
+        due_ms: u64,
     },
     /// The run has ended: nothing is sent for it any more.
     RunEnded,
@@ -235,6 +245,7 @@ impl Store {
             keys.run(run_id),
             keys.named(shard, &Keys::caps_ref(workspace, agent, person)),
             keys.named(shard, &Keys::pair_ref(workspace, agent, person)),
+            keys.alarms(shard, AlarmSet::Chat),
         ];
         let args = Args::default()
             .with(call_token())
@@ -252,7 +263,10 @@ impl Store {
             .millis(caps.period)
             .millis(MESSAGE_ID_MEMORY)
             .millis(DAY_COUNTER_MEMORY)
-            .millis(self.inner.chat_retention);
+            .millis(self.inner.chat_retention)
+            .with(reserve.not_before_ms.map(|at| at.to_string()).unwrap_or_default())
+            .millis(CHAT_LATE_MAX)
+            .with(format_args!("{run_id}.{}", reserve.call_id));
         let (lua, args) = (&self.scripts().message_reserve, reserve.fields(args));
         let value = self.run_script(Operation::ReserveMessage, lua, &names, args).await?;
         let (tag, mut reply) = Reply::open("message_reserve", value)?;
@@ -264,6 +278,7 @@ impl Store {
             }),
             "known" => Reserved::Known { delivery: reply.parsed()?, first: reply.flag()? },
             "busy" => Reserved::Busy { lease_until_ms: reply.parsed()? },
+            "waiting" => Reserved::Waiting { due_ms: reply.parsed()? },
             "ended" => Reserved::RunEnded,
             "missing" => Reserved::Missing,
             "mismatch" => Reserved::Mismatch,

@@ -4,7 +4,7 @@
 //! one script can touch a run, its counters and its alarm. Names of a caller's choice come last, so that no character in
 //! them can make two names equal or move a key to another slot. Names and correlation keys of messages and signals, which may
 //! have any characters, are in keys as a digest only. What the scripts put together themselves is only a kind with the id of a
-//! run or job (`run`, `inbox`, `events`, `seen`, `kids`, `job`) or of a conversation (`conv`, `convlog`, `convturns`), a kind
+//! run, job or message (`run`, `inbox`, `events`, `seen`, `kids`, `job`, `chatmsg`) or of a conversation (`conv`, `convlog`, `convturns`), a kind
 //! with a digest that a record holds or Rust has made (`wait`, `signal`, `kept`, `bodies`), and a suffix that a record holds
 //! (`key_ref`, `jobs_ref`, `caps_ref`, `pair_ref`, `person_ref`), always under the prefix of the shard.
 //!
@@ -31,11 +31,13 @@ pub enum AlarmSet {
     Agent,
     /// Ended runs whose outcome has not become a job, and jobs that have not ended.
     Done,
+    /// Messages to people that have had to wait for a time and about which nothing is decided.
+    Chat,
 }
 
 impl AlarmSet {
     /// All sets, for metrics.
-    pub const ALL: [Self; 3] = [Self::Process, Self::Agent, Self::Done];
+    pub const ALL: [Self; 4] = [Self::Process, Self::Agent, Self::Done, Self::Chat];
 
     /// The word used in keys and metrics.
     pub fn as_str(self) -> &'static str {
@@ -43,6 +45,7 @@ impl AlarmSet {
             Self::Process => "process",
             Self::Agent => "agent",
             Self::Done => "done",
+            Self::Chat => "chat",
         }
     }
 }

@@ -8,6 +8,7 @@ mod chat;
 mod chat_message;
 mod chat_reply;
 mod chat_settings;
+mod chat_waiting;
 mod children;
 mod claim;
 mod config;
@@ -53,6 +54,7 @@ pub use catalog::{
 pub use chat_message::{MarkHow, Marked, MessageCaps, Refused, Reserve, Reserved, Sending};
 pub use chat_reply::{HOLD_BYTES_MAX, Said, StartTurn, TurnHeld};
 pub use chat_settings::{ChangeQuietHours, ChatSettings, QuietHours};
+pub use chat_waiting::{DueMessage, WaitingMessage};
 pub use children::{Child, ChildStarted, StartChild, attempt_of};
 pub use claim::{Checkpoint, Claim, Claimed, Renewed, Saved, Wake};
 pub use config::{CONNECTIONS_MAX, NAMESPACE_CHARS_MAX, StoreConfig, Timings};

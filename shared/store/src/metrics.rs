@@ -86,6 +86,7 @@ operations! {
     ShowProject: "show_project",
     BeginCall: "begin_call",
     EndCall: "end_call",
+    LoadMessage: "load_message",
 }
 
 /// The words of the label `reason`.

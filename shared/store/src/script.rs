@@ -90,7 +90,7 @@ scripts!(
     catalog_put,
     catalog_announce,
     catalog_changes,
-    message_reserve after caps after deliver,
+    message_reserve after caps after deliver after waiting after message_again,
     message_mark after caps after deliver after chat,
     chat_list after chat,
     chat_read after chat,

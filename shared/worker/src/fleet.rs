@@ -77,7 +77,7 @@ impl Fleet {
             &["kind", "result"],
         )?;
         self.process.registry.register(Box::new(woken.clone()))?;
-        for kind in ["advance", "outcome", "job"] {
+        for kind in ["advance", "outcome", "job", "message"] {
             for result in ["published", "failed"] {
                 woken.with_label_values(&[kind, result]);
             }

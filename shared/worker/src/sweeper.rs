@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use prometheus::IntCounterVec;
 use runfleet_broker::Publisher;
-use runfleet_contracts::{JobDue, OutcomeReady};
+use runfleet_contracts::{DeliverMessage, JobDue, OutcomeReady};
 use runfleet_domain::Shard;
 use runfleet_store::{AlarmSet, Due, Store};
 use tokio::sync::watch;
@@ -114,6 +114,16 @@ fn effect_of(due: &Due) -> Result<(&'static str, Effect), effects::EffectError> 
                 job: job.clone(),
             };
             ("job", effects::job_due(&due, *lane, traceparent.as_deref())?)
+        }
+        Due::Message(due) => {
+            let deliver = DeliverMessage {
+                run_id: due.run_id,
+                call_id: due.call_id.clone(),
+                message: due.text.clone(),
+                note: due.note.clone(),
+                deadline: due.until_ms,
+            };
+            ("message", effects::deliver(&deliver, due.lane, due.traceparent.as_deref())?)
         }
     })
 }

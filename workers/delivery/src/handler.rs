@@ -1,7 +1,10 @@
 //! One message: who it is for, whether it may go, one attempt to send it, and what the run is told.
 //!
 //! In this order: reserve, send, mark, tell the run, wake it, acknowledge. Whoever comes again after a crash finds in the ledger how
-//! far the one before has got.
+//! far the one before has got. A message that must not be sent yet waits in the ledger, which its run is told at once; its alarm
+//! brings it here again, whether the run has ended or not.
+
+mod tell;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,24 +14,22 @@ use runfleet_broker::{Classify, Failure, HandlerResult, Inbound, Publisher, Verd
 use runfleet_catalog::{QuietRules, Snapshot};
 use runfleet_contracts::DeliverMessage;
 use runfleet_contracts::agents::{AgentInput, Conversation};
-use runfleet_contracts::facts::{ChatFrom, ChatMessage};
+use runfleet_domain::limits::CHAT_WAIT_MAX;
 use runfleet_domain::{Name, RunKind};
 use runfleet_http::{AllowList, Client, Config as HttpConfig};
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{
-    Appended, Delivery, DeliveryStatus, MarkHow, Marked, MessageCaps, Refused, Reserve, Reserved,
-    RunRecord, Sending, Store,
+    MarkHow, Marked, MessageCaps, Reserve, Reserved, RunRecord, Sending, Store, WaitingMessage,
 };
 use runfleet_worker::inbox::Only;
 use runfleet_worker::keys::Places;
-use runfleet_worker::{CatalogCache, Fleet, effects};
+use runfleet_worker::{CatalogCache, Fleet};
 
 use crate::metrics::Metrics;
 use crate::outcome::{self, FAILED, Next, Outcome, UNAVAILABLE};
 use crate::recipients::{Recipients, RecipientsConfig};
 use crate::rules::{self, Known, May};
 use crate::sinks::{Held, Letter, Sinks};
-use crate::told;
 
 /// When a message is looked at again whose sink is busy with others.
 const CROWDED_PAUSE: Duration = Duration::from_secs(5);
@@ -79,13 +80,21 @@ impl Deps {
     }
 }
 
+/// To whom a message goes.
+struct To {
+    person: Name,
+    latest: bool,
+    title: Option<String>,
+}
+
 /// A message on its way to a person.
 struct Errand<'a> {
     deps: &'a Deps,
     call: &'a DeliverMessage,
     record: &'a RunRecord,
-    input: AgentInput,
-    person: Name,
+    to: To,
+    /// What the ledger knows of it, when its run does not wait for it (any more) because it has had to wait itself.
+    waited: Option<WaitingMessage>,
     attempt: u32,
     /// When the agent called, in Unix milliseconds; 0 when nobody knows.
     called_ms: u64,
@@ -105,23 +114,41 @@ pub(crate) async fn handle(
     }
     let record = deps.store.load_run(call.run_id).await.transient("loading the run")?;
     let Some(record) = record else { return Ok(Verdict::Drop("no_such_run")) };
-    if record.state.is_final() {
+    let ended = record.state.is_final();
+    // What has had to wait outlives its run, and the time for which that was to wait for it.
+    let waited = if ended || now_ms() >= call.deadline {
+        let waited = deps.store.waiting_message(call.run_id, &call.call_id).await;
+        waited.transient("looking for a message that waits")?
+    } else {
+        None
+    };
+    if ended && waited.is_none() {
         // What was left of the message was settled with the end of the run.
         return Ok(Verdict::Drop("run_ended"));
     }
-    let input = record.input.as_deref().and_then(|input| serde_json::from_str(input).ok());
-    let Some((input, person)) = input.and_then(recipient) else {
+    let Some(to) = waited.as_ref().map(To::of_waiting).or_else(|| To::of_run(&record)) else {
         return Ok(Verdict::Park("no_recipient", "the run may not write to anybody".to_owned()));
     };
     let (attempt, called_ms) = (message.attempt, message.timestamp_ms);
-    let errand =
-        Errand { deps: &deps, call: &call, record: &record, input, person, attempt, called_ms };
-    errand.run().await
+    let (deps, call, record) = (&*deps, &call, &record);
+    Errand { deps, call, record, to, waited, attempt, called_ms }.run().await
 }
 
-fn recipient(input: AgentInput) -> Option<(AgentInput, Name)> {
-    let person = input.deliver_to.as_ref()?.personnel_id.parse().ok()?;
-    Some((input, person))
+impl To {
+    fn of_run(record: &RunRecord) -> Option<Self> {
+        let input: AgentInput = serde_json::from_str(record.input.as_deref()?).ok()?;
+        let to = input.deliver_to?;
+        Some(Self {
+            person: to.personnel_id.parse().ok()?,
+            latest: to.conversation == Some(Conversation::Latest),
+            title: to.title,
+        })
+    }
+
+    /// Into which conversation it goes was decided when it began to wait.
+    fn of_waiting(waited: &WaitingMessage) -> Self {
+        Self { person: waited.person.clone(), latest: false, title: waited.title.clone() }
+    }
 }
 
 impl Errand<'_> {
@@ -131,69 +158,61 @@ impl Errand<'_> {
         let snapshot = snapshot.as_deref();
         let may = self.may(snapshot).await?;
         let found = snapshot.and_then(|snapshot| snapshot.sink_of(&self.record.target));
-        let refused = match (may, &found) {
-            (May::Wait(until), _) => {
-                let wait = Duration::from_millis(until.saturating_sub(now_ms()));
-                return Ok(Verdict::Snooze(outcome::step(wait)));
-            }
-            (May::Not(refused), _) => Some(refused),
+        let may = match (may, &found) {
             // Its agent names a sink that is not there: somebody has to declare it.
-            (May::Go, None) => Some(FAILED),
-            (May::Go, Some(_)) => None,
+            (May::Go, None) => May::Not(FAILED),
+            (may, _) => may,
         };
         let held = found.map(|(name, sink)| (self.deps.sinks.of(workspace, &name, &sink), name));
-        let (held, permit) = match (held, refused) {
-            (Some((held, name)), None) => match held.permit().await {
-                Some(permit) => (Some((held, name)), Some(permit)),
+        let permit = match &held {
+            Some((held, _)) if may == May::Go => match held.permit().await {
+                Some(permit) => Some(permit),
                 None => return Ok(Verdict::Snooze(CROWDED_PAUSE)),
             },
-            (held, _) => (held, None),
+            _ => None,
         };
-        let verdict = self.reserve(snapshot, held, refused).await;
+        let verdict = self.reserve(snapshot, held, may).await;
         drop(permit);
         verdict
     }
 
+    /// Until when the message may be sent, in Unix milliseconds.
+    fn deadline_ms(&self) -> u64 {
+        self.waited.as_ref().map_or(self.call.deadline, |waited| waited.until_ms)
+    }
+
+    /// Until when it may have to wait, in Unix milliseconds.
+    fn wait_until_ms(&self, now_ms: u64) -> u64 {
+        let since = self.waited.as_ref().map_or(now_ms, |waited| waited.since_ms);
+        since.saturating_add(u64::try_from(CHAT_WAIT_MAX.as_millis()).unwrap_or(u64::MAX))
+    }
+
     /// Whether the message may go now. Whoever knows the person is not asked in vain.
     async fn may(&self, snapshot: Option<&Snapshot>) -> Result<May, Failure> {
-        let (now, deadline) = (now_ms(), self.call.deadline);
+        let (now, deadline) = (now_ms(), self.deadline_ms());
         if now >= deadline {
             return Ok(May::Not(UNAVAILABLE));
         }
         let (workspace, agent) = (&self.record.workspace, &self.record.target);
-        let facts = self.deps.recipients.facts(snapshot, workspace, &self.person, agent).await?;
-        let settings = self.deps.store.chat_settings(workspace, &self.person).await;
+        let person = &self.to.person;
+        let facts = self.deps.recipients.facts(snapshot, workspace, person, agent).await?;
+        let settings = self.deps.store.chat_settings(workspace, person).await;
         let settings = settings.transient("reading what the person has said")?;
         let rules = snapshot.and_then(|snapshot| snapshot.agent(agent));
         let rules = rules.map_or_else(QuietRules::default, |agent| agent.spec.quiet_hours.clone());
         let known = Known { facts, settings: &settings, rules: &rules };
-        Ok(rules::may(&known, now, outcome::until(deadline, now)))
+        let deadline = outcome::until(deadline, now);
+        Ok(rules::may(&known, now, deadline, self.wait_until_ms(now)))
     }
 
     async fn reserve(
         &self,
         snapshot: Option<&Snapshot>,
         held: Option<(Arc<Held>, Name)>,
-        refused: Option<Refused<'static>>,
+        may: May,
     ) -> HandlerResult {
-        let (call, record) = (self.call, self.record);
-        let to = self.input.deliver_to.as_ref();
         let kind = held.as_ref().map_or("builtin", |(held, _)| held.kind());
-        let reserve = Reserve {
-            run_id: call.run_id,
-            call_id: &call.call_id,
-            workspace: &record.workspace,
-            agent: &record.target,
-            person: &self.person,
-            latest: to.and_then(|to| to.conversation) == Some(Conversation::Latest),
-            title: to.and_then(|to| to.title.as_deref()),
-            text: &call.message,
-            note: call.note.as_deref(),
-            caps: self.deps.caps,
-            sink_dedups: held.as_ref().is_some_and(|(held, _)| held.deduplicates()),
-            lease: held.as_ref().map_or(self.deps.lease, |(held, _)| held.lease(self.deps.lease)),
-            refused,
-        };
+        let reserve = self.wish(held.as_ref().map(|(held, _)| &**held), may);
         runfleet_faults::point("delivery.before_reserve");
         let began = Instant::now();
         let reserved = self.deps.store.reserve_message(&reserve).await;
@@ -204,6 +223,10 @@ impl Errand<'_> {
                     return self.mark(&sending, MarkHow::NotSent(FAILED), kind).await;
                 };
                 self.attempt(snapshot, &held, &name, &sending, began).await
+            }
+            Reserved::Waiting { .. } => {
+                runfleet_faults::point("delivery.put_off");
+                self.put_off(kind, may).await
             }
             Reserved::Known { delivery, first } => {
                 if first {
@@ -224,6 +247,31 @@ impl Errand<'_> {
         }
     }
 
+    fn wish(&self, held: Option<&Held>, may: May) -> Reserve<'_> {
+        let (call, record) = (self.call, self.record);
+        let (refused, not_before_ms) = match may {
+            May::Go => (None, None),
+            May::Wait(until) => (None, Some(until)),
+            May::Not(refused) => (Some(refused), None),
+        };
+        Reserve {
+            run_id: call.run_id,
+            call_id: &call.call_id,
+            workspace: &record.workspace,
+            agent: &record.target,
+            person: &self.to.person,
+            latest: self.to.latest,
+            title: self.to.title.as_deref(),
+            text: &call.message,
+            note: call.note.as_deref(),
+            caps: self.deps.caps,
+            sink_dedups: held.is_some_and(Held::deduplicates),
+            lease: held.map_or(self.deps.lease, |held| held.lease(self.deps.lease)),
+            refused,
+            not_before_ms,
+        }
+    }
+
     /// Sends the message, if there is still time within the lease.
     async fn attempt(
         &self,
@@ -237,7 +285,7 @@ impl Errand<'_> {
             return self.mark(sending, MarkHow::Post, held.kind()).await;
         }
         // Whoever was held up for so long may not be the only one any more.
-        if began.elapsed() + held.within() > self.deps.lease {
+        if began.elapsed() + held.within() > held.lease(self.deps.lease) {
             self.again(sending, MarkHow::Later).await?;
             return Ok(Verdict::Snooze(CROWDED_PAUSE));
         }
@@ -251,11 +299,11 @@ impl Errand<'_> {
             project: &record.project,
             agent: &record.target,
             agent_name: agent_name.unwrap_or(record.target.as_str()),
-            person: &self.person,
-            reach: snapshot.and_then(|snapshot| snapshot.reach_of(&self.person, name)),
+            person: &self.to.person,
+            reach: snapshot.and_then(|snapshot| snapshot.reach_of(&self.to.person, name)),
             conversation: sending.conversation,
             new_conversation: sending.new_conversation,
-            title: self.input.deliver_to.as_ref().and_then(|to| to.title.as_deref()),
+            title: self.to.title.as_deref(),
             text: &self.call.message,
             now_ms: now_ms(),
         };
@@ -268,7 +316,7 @@ impl Errand<'_> {
 
     async fn settle(&self, held: &Held, sending: &Sending, outcome: Outcome) -> HandlerResult {
         let now = now_ms();
-        let left_ms = outcome::until(self.call.deadline, now).saturating_sub(now);
+        let left_ms = outcome::until(self.deadline_ms(), now).saturating_sub(now);
         match outcome::next(outcome, held.deduplicates(), self.attempt, left_ms) {
             Next::Settle(how) => self.mark(sending, how, held.kind()).await,
             Next::Again { how, wait } => {
@@ -311,46 +359,5 @@ impl Errand<'_> {
             Marked::Later | Marked::Lost => Ok(Verdict::Snooze(CROWDED_PAUSE)),
             Marked::Missing => Ok(Verdict::Drop("no_such_message")),
         }
-    }
-
-    /// Tells live readers and the run that waits. All of it may be done again.
-    async fn tell(&self, delivery: &Delivery) -> HandlerResult {
-        self.tell_readers(delivery);
-        let (call, record) = (self.call, self.record);
-        let id = call.event_id().ok_or_else(|| Failure::permanent("naming an event"))?;
-        let body = told::event(call, delivery);
-        let appended = self.deps.store.append_event(record.id, &id, &body).await;
-        let verdict = match appended.transient("storing the result of a message")? {
-            Appended::Added => Verdict::Done,
-            // Whoever stored it may have died before the run was woken.
-            Appended::Known => Verdict::Duplicate,
-            Appended::Full => return Err(Failure::transient("storing a result in a full inbox")),
-            Appended::Ended => return Ok(Verdict::Drop("run_ended")),
-            Appended::Missing => return Ok(Verdict::Drop("no_such_run")),
-        };
-        runfleet_faults::point("delivery.told");
-        let trace = record.traceparent.as_deref();
-        let wake = effects::advance(record.id, &id, record.lane, trace);
-        let wake = wake.permanent("writing the message that wakes a run")?;
-        effects::publish(&self.deps.publisher, wake).await.transient("waking a run")?;
-        runfleet_faults::point("delivery.woken");
-        Ok(verdict)
-    }
-
-    fn tell_readers(&self, delivery: &Delivery) {
-        let (DeliveryStatus::Sent, Some(conversation)) = (delivery.status, delivery.conversation)
-        else {
-            return;
-        };
-        self.deps.publisher.publish_fact(&ChatMessage {
-            message_id: self.call.id_of_text(),
-            conversation_id: conversation.to_string(),
-            new_conversation: delivery.new_conversation,
-            workspace: self.record.workspace.clone(),
-            agent: self.record.target.clone(),
-            person: self.person.clone(),
-            from: ChatFrom::Agent,
-            at: now_ms(),
-        });
     }
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use runfleet_contracts::DeliverMessage;
 use runfleet_domain::Lane;
 use runfleet_runtime::Process;
+use runfleet_store::AlarmSet;
 use runfleet_worker::Fleet;
 use runfleet_worker::inbox::Only;
 
@@ -31,6 +32,7 @@ pub async fn run(config: Config, process: Process) -> anyhow::Result<()> {
     let fleet = Fleet::connect(fleet, process).await?;
     let (sinks, recipients) = handler::sinks(&fleet, allow, places, recipients)?;
     let deps = Arc::new(Deps::new(&fleet, sinks, recipients, caps, lease)?);
+    fleet.sweep(AlarmSet::Chat)?;
     let lanes = fleet.lanes(&Lane::ALL);
     fleet
         .consume::<Only<DeliverMessage>, _, _>(lanes, move |message| {

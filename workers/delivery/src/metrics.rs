@@ -22,7 +22,7 @@ impl Metrics {
         let messages = IntCounterVec::new(
             Opts::new(
                 "runfleet_delivery_messages_total",
-                "Messages to people about which something was decided here, by sink and result: `sent`, or the code in lower case.",
+                "Messages to people about which something was decided here, by sink and result: `sent`, `put_off`, or the code in lower case.",
             ),
             &["sink", "result"],
         )?;
@@ -55,6 +55,7 @@ impl Metrics {
         registry.register(Box::new(sent_after.clone()))?;
         for sink in KINDS {
             messages.with_label_values(&[sink, "sent"]);
+            messages.with_label_values(&[sink, "put_off"]);
             messages.with_label_values(&[sink, "delivery_unavailable"]);
             messages.with_label_values(&[sink, "delivery_failed"]);
             messages.with_label_values(&[sink, "recipient_rate_limited"]);
@@ -73,6 +74,11 @@ impl Metrics {
         if let (DeliveryStatus::Sent, Some(since)) = (delivery.status, since_call) {
             self.sent_after.with_label_values(&[sink]).observe(since.as_secs_f64());
         }
+    }
+
+    /// A message waits in the ledger.
+    pub(crate) fn put_off(&self, sink: &str) {
+        self.messages.with_label_values(&[sink, "put_off"]).inc();
     }
 
     pub(crate) fn attempted(&self, sink: &str, outcome: Outcome, took: Duration) {

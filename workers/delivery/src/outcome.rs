@@ -88,12 +88,6 @@ pub(crate) fn until(deadline_ms: u64, now_ms: u64) -> u64 {
     deadline_ms.saturating_sub(FINISH_MS.min(left / 4))
 }
 
-/// How long to wait for a time that is `wait` away, with the waits that there are: never beyond it, but for the shortest one.
-pub(crate) fn step(wait: Duration) -> Duration {
-    let rungs = Rung::ALL.into_iter().map(Rung::delay);
-    rungs.filter(|rung| *rung <= wait).max().unwrap_or_else(|| Rung::S5.delay())
-}
-
 /// How long until the next attempt: what the sink asks for, but no less than the ladder says; none if nobody would wait that long.
 fn pause(asked: Option<Duration>, attempt: u32, left_ms: u64) -> Option<Duration> {
     let own = rung_after(attempt, 1)?.delay();
@@ -158,16 +152,51 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_told_in_time_to_go_on_and_a_wait_never_overshoots() {
+    fn a_run_is_told_in_time_to_go_on_and_a_pause_never_overshoots() {
         assert_eq!(until(1_000_000, 0), 970_000);
         assert_eq!(until(10_000, 0), 7_500);
         assert_eq!(until(10_000, 10_000), 10_000);
         assert_eq!(until(10_000, 20_000), 10_000);
-        for (wait, expected) in [(0, 5), (4, 5), (29, 5), (30, 30), (500, 120), (700, 600)] {
-            assert_eq!(step(seconds(wait)), seconds(expected), "{wait}");
-        }
         // A pause between two rungs takes as long as the longer one.
         let given_up = Next::Settle(MarkHow::NotSent(UNAVAILABLE));
         assert_eq!(next(Outcome::Busy(Some(seconds(130))), false, 1, LONG), given_up);
+    }
+    /// When attempts are made, in seconds, at a sink that is down for an hour, and what the last one decides; `left` is for how
+    /// long the message is tried.
+    fn hour(down: Outcome, deduplicates: bool, left: u64) -> (Vec<u64>, MarkHow<'static>) {
+        let (mut at, mut attempts) = (0, Vec::new());
+        for attempt in 1.. {
+            attempts.push(at);
+            let outcome = if at < 3_600 { down } else { Outcome::Taken };
+            let left_ms = until(left * 1_000, at * 1_000).saturating_sub(at * 1_000);
+            match next(outcome, deduplicates, attempt, left_ms) {
+                Next::Settle(how) => return (attempts, how),
+                // What no sink has asked for is a failure, which waits for as long as the ladder says.
+                Next::Again { wait, .. } => at += Rung::at_least(wait).delay().as_secs(),
+            }
+        }
+        unreachable!("attempts have an end")
+    }
+
+    #[test]
+    fn a_sink_that_is_down_for_an_hour_is_tried_a_few_times_and_a_message_ends_one_way() {
+        let (run, waited) = (1_800, 7_200);
+        let ladder = vec![0, 5, 35, 155, 755, 4_355];
+        let given_up = MarkHow::NotSent(UNAVAILABLE);
+        // A run that waits for half an hour is told; what has waited for the morning goes when the sink is back.
+        assert_eq!(hour(Outcome::Busy(None), false, run), (ladder[..5].to_vec(), given_up));
+        assert_eq!(hour(Outcome::Busy(None), false, waited), (ladder.clone(), MarkHow::Sent));
+        // A sink that asks for a pause gets it, and is asked no sooner.
+        let asked = Outcome::Busy(Some(seconds(600)));
+        assert_eq!(
+            hour(asked, false, waited),
+            (vec![0, 600, 1_200, 1_800, 2_400, 6_000], MarkHow::Sent)
+        );
+        // Nobody knows: never again without ids, and under the same id with them.
+        let unsure = Outcome::Unsure(None);
+        let failed = MarkHow::Failed(UNAVAILABLE);
+        assert_eq!(hour(unsure, false, waited), (vec![0], failed));
+        assert_eq!(hour(unsure, true, waited), (ladder.clone(), MarkHow::Sent));
+        assert_eq!(hour(unsure, true, run), (ladder[..5].to_vec(), failed));
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Known<'a> {
 pub(crate) enum May {
     /// It may go.
     Go,
-    /// Not before this time, in Unix milliseconds.
+    /// Not before this time, in Unix milliseconds. It waits in the ledger.
     Wait(u64),
     /// It must not.
     Not(Refused<'static>),
@@ -33,8 +33,8 @@ const fn blocked(code: &'static str) -> May {
     May::Not(Refused { status: DeliveryStatus::Blocked, code })
 }
 
-/// Whether a message may go now. Somebody waits for it until `deadline_ms`.
-pub(crate) fn may(known: &Known<'_>, now_ms: u64, deadline_ms: u64) -> May {
+/// Whether a message may go now. It is of use until `deadline_ms`, and can wait until `wait_until_ms` for the end of quiet hours.
+pub(crate) fn may(known: &Known<'_>, now_ms: u64, deadline_ms: u64, wait_until_ms: u64) -> May {
     if now_ms >= deadline_ms {
         return May::Not(UNAVAILABLE);
     }
@@ -54,7 +54,9 @@ pub(crate) fn may(known: &Known<'_>, now_ms: u64, deadline_ms: u64) -> May {
     }
     match quiet_until(known, now_ms) {
         None => May::Go,
-        Some(end) if known.rules.policy == QuietPolicy::Wait && end < deadline_ms => May::Wait(end),
+        Some(end) if known.rules.policy == QuietPolicy::Wait && end <= wait_until_ms => {
+            May::Wait(end)
+        }
         // At this hour there may be none.
         Some(_) => blocked("RECIPIENT_RATE_LIMITED"),
     }
@@ -93,7 +95,7 @@ mod tests {
         let told = |facts: RecipientFacts, opt_out| {
             let settings = settings(opt_out);
             let known = Known { facts, settings: &settings, rules: &QuietRules::default() };
-            may(&known, NOW, NOW + 1_000)
+            may(&known, NOW, NOW + 1_000, NOW)
         };
         assert_eq!(told(GOOD, false), May::Go);
         for (facts, opt_out, expected) in [
@@ -121,11 +123,12 @@ mod tests {
         let night = QuietRules { policy: QuietPolicy::Wait, hours: hours("22:00", "22:40") };
         let settings = settings(false);
         let told = |rules: &QuietRules, settings: &ChatSettings, left| {
-            may(&Known { facts: GOOD, settings, rules }, NOW, NOW + left)
+            may(&Known { facts: GOOD, settings, rules }, NOW, NOW + 1_000, NOW + left)
         };
         assert_eq!(told(&night, &settings, 20 * minute), May::Wait(NOW + 10 * minute));
         let blocked = blocked("RECIPIENT_RATE_LIMITED");
-        assert_eq!(told(&night, &settings, 10 * minute), blocked);
+        assert_eq!(told(&night, &settings, 10 * minute), May::Wait(NOW + 10 * minute));
+        assert_eq!(told(&night, &settings, 10 * minute - 1), blocked);
         let block = QuietRules { policy: QuietPolicy::Block, ..night.clone() };
         assert_eq!(told(&block, &settings, 20 * minute), blocked);
         // The hours of the person come first.
@@ -145,6 +148,6 @@ mod tests {
     fn nothing_is_sent_when_nobody_waits_for_it_any_more() {
         let settings = settings(false);
         let known = Known { facts: GOOD, settings: &settings, rules: &QuietRules::default() };
-        assert_eq!(may(&known, NOW, NOW), May::Not(UNAVAILABLE));
+        assert_eq!(may(&known, NOW, NOW, NOW + 1_000), May::Not(UNAVAILABLE));
     }
 }

@@ -81,9 +81,10 @@ impl Held {
         matches!(self.sink.kind, SinkKind::Builtin | SinkKind::Webhook { deduplicates: true, .. })
     }
 
-    /// How long an attempt may take, of what the settings say: the conversation takes no time worth waiting for.
+    /// How long an attempt may take, of what the settings say: the conversation takes no time worth waiting for, and a sink that
+    /// may take longer than a lease would never be tried.
     pub(crate) fn lease(&self, set: Duration) -> Duration {
-        if self.is_builtin() { set.min(BUILTIN_LEASE) } else { set }
+        if self.is_builtin() { set.min(BUILTIN_LEASE) } else { set.max(self.within() * 2) }
     }
 
     /// Bound of one attempt.

@@ -1,6 +1,5 @@
 //! What the model is told of a message. Pure. Says what happened and what makes sense now; names nobody.
 
-use runfleet_contracts::DeliverMessage;
 use runfleet_store::{Delivery, DeliveryStatus};
 use serde_json::{Value, json};
 
@@ -20,9 +19,14 @@ pub(crate) fn result(delivery: &Delivery) -> Value {
     json!({"status": "error", "content": content})
 }
 
-/// The event by which the run that waits is told.
-pub(crate) fn event(call: &DeliverMessage, delivery: &Delivery) -> String {
-    call.done(&result(delivery)).to_string()
+/// The result of a call whose message is kept until its person may be written to. The call has done all that it can.
+pub(crate) fn waiting() -> Value {
+    let content = json!({
+        "delivery": "SCHEDULED",
+        "message": "The person is not to be disturbed at this time. The message is kept and will be sent later, unless it must not \
+                    be sent then. It has not been sent yet. Do not send it again."
+    });
+    json!({"status": "success", "content": content})
 }
 
 fn sentence(code: &str) -> &'static str {
@@ -44,6 +48,16 @@ fn sentence(code: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_model_is_told_that_a_message_waits_and_never_that_it_was_sent() {
+        let told = waiting();
+        assert_eq!(
+            (&told["status"], &told["content"]["delivery"]),
+            (&json!("success"), &json!("SCHEDULED"))
+        );
+        assert!(told["content"]["message"].as_str().unwrap().contains("not been sent yet"));
+    }
 
     #[test]
     fn a_model_is_told_what_became_of_its_message() {

@@ -2,18 +2,21 @@
 -- Takes what is due: each is told once and put ahead, twice as far each time.
 --
 -- KEYS[1]  alarms   sorted set
--- Reads and changes the undeclared hashes `run:<id>` and `job:<id>` of the members, and reads `kids:<id>`; same slot.
+-- Reads and changes the undeclared hashes `run:<id>`, `job:<id>` and `chatmsg:<id>` of the members, and reads `kids:<id>`;
+-- same slot.
 -- ARGV[1]  most members   ARGV[2]  first distance ms   ARGV[3]  longest distance ms
--- ARGV[4]  1 when the set holds what is done, 0 when it holds runs that go on, or have ended before their children
+-- ARGV[4]  1 when the set holds what is done, 0 when it holds runs that go on, or have ended before their children, or
+-- messages to people that have had to wait
 --
 -- Returns a list of {"advance", run, lane, trace or "", 1 when its holder was cut off, 1 when it is paused},
--- {"outcome", run, workspace, project, job key, hops, chain, lane, trace or ""} and
--- {"job", job, workspace, project, job key, lane, trace or ""}.
+-- {"outcome", run, workspace, project, job key, hops, chain, lane, trace or ""},
+-- {"job", job, workspace, project, job key, lane, trace or ""} and {"message", run, call, text, note or "", Unix ms until
+-- which it may be sent, lane, trace or ""}.
 
 local now = now_ms()
 local due, told, gone = {}, {}, {}
 for _, id in ipairs(redis.call("ZRANGEBYSCORE", KEYS[1], "-inf", int(now), "LIMIT", 0, tonumber(ARGV[1]))) do
-  local kind = string.sub(id, 1, 2) == "JB" and "job:" or "run:"
+  local kind = string.sub(id, 1, 2) == "JB" and "job:" or string.find(id, ".", 1, true) and "chatmsg:" or "run:"
   local key = PREFIX .. kind .. id
   local item = redis.call("HMGET", key, "state", "outcome", "tries", "lane", "trace", "lease_until", "kids")
   local state, pending_outcome = item[1], item[2] == "PENDING"
@@ -24,6 +27,10 @@ for _, id in ipairs(redis.call("ZRANGEBYSCORE", KEYS[1], "-inf", int(now), "LIMI
     local told_of = redis.call("HMGET", key, "workspace", "project", "job")
     entry = state ~= "SUCCEEDED" and state ~= "FAILED" and { "job", id, told_of[1], told_of[2], told_of[3], item[4],
       item[5] or "" }
+  elseif kind == "chatmsg:" then
+    local told_of = redis.call("HMGET", key, "text", "note", "until")
+    local run, call = string.match(id, "^(%w+)%.(.+)$")
+    entry = state ~= "DONE" and { "message", run, call, told_of[1], told_of[2] or "", told_of[3], item[4], item[5] or "" }
   elseif ARGV[4] == "1" then
     local told_of = redis.call("HMGET", key, "workspace", "project", "job", "hops", "chain")
     entry = FINAL[state] and pending_outcome and { "outcome", id, told_of[1], told_of[2], told_of[3], told_of[4],

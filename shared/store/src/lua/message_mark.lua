@@ -3,7 +3,7 @@
 -- `deliver.lua` and `chat.lua` are put in front of it.
 --
 -- KEYS[1]  message   KEYS[2]  run: see `deliver.lua`
--- ARGV[1]  fence     ARGV[2]  "sent", "post" (this is the sending, unless the run has ended), "failed", "not_sent" (surely),
+-- ARGV[1]  fence     ARGV[2]  "sent", "post" (this is the sending, unless it must not outlive its run), "failed", "not_sent" (surely),
 --                    "later" (surely not sent) or "unsure" (perhaps sent, again later)
 -- ARGV[3]  word of what was not sent   ARGV[4]  memory of messages ms   ARGV[5]  period ms   ARGV[6]  bounds of
 -- conversations
@@ -12,14 +12,14 @@
 -- 1 when just now}.
 
 local found = redis.call("HMGET", KEYS[1], "state", "fence", "word", "unsure", "conversation", "new", "caps_ref", "day",
-  "seq")
+  "seq", "since")
 if not found[1] then return { "missing" } end
 if found[1] == "DONE" then return { "known", found[3], found[9] or "", "0" } end
 if found[2] ~= ARGV[1] then return { "lost" } end
 local state = redis.call("HMGET", KEYS[2], "state", "delivery")
 local run = { live = state[1] and not FINAL[state[1]], delivery = state[2] }
 local how, word, unsure = ARGV[2], ARGV[3], found[4] == "1"
-if how == "post" and not run.live then how, word = "failed", UNKNOWN end
+if how == "post" and not run.live and not found[10] then how, word = "failed", UNKNOWN end
 if how == "later" or how == "unsure" then
   redis.call("HSET", KEYS[1], "lease_until", "0", "unsure", (unsure or how == "unsure") and "1" or "0")
   return { "later" }

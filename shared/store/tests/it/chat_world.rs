@@ -95,6 +95,7 @@ impl Chat {
             sink_dedups: false,
             lease: LEASE,
             refused: None,
+            not_before_ms: None,
         }
     }
 

@@ -16,6 +16,7 @@ mod chat;
 mod chat_caps;
 mod chat_model;
 mod chat_turns;
+mod chat_waiting;
 mod chat_world;
 mod children;
 mod clock;
