@@ -230,17 +230,31 @@ async fn what_a_person_writes_instead_of_deciding_closes_the_calls_and_is_answer
     assert_eq!(texts[1..], ["send an offer", "never mind", "I leave it.", "As you like."]);
     assert_eq!(talk.carried_out(), []);
     assert!(talk.page().await?.held.is_empty());
+
+    // Nobody has seen the call yet when the person writes on.
+    talk.ada.chat().reply(talk.id.as_str(), "send an offer").await?;
+    talk.ada.chat().reply(talk.id.as_str(), "never mind").await?;
+    wait_until("both are answered", BOUND, || async {
+        let page = talk.page().await?;
+        Ok((page.conversation.active_run_id.is_none() && page.messages.len() == 9).then_some(()))
+    })
+    .await?;
+    let texts = talk.until_said("As you like.").await?;
+    assert_eq!(texts[5..], ["send an offer", "never mind", "I leave it.", "As you like."]);
+    assert_eq!(talk.carried_out(), []);
     talk.fleet.remove().await
 }
 
-/// NB-23
+/// NB-23, NB-33
 #[tokio::test]
 async fn a_runner_that_is_killed_while_a_call_waits_carries_out_what_is_decided_then() -> Result<()>
 {
     let mut talk = Talk::begin().await?;
+    talk.fleet.kill("agent-runner")?;
+    talk.fleet.spawn("agent-runner", Some("agent.held_shown@1"))?;
     talk.ada.chat().reply(talk.id.as_str(), "send an offer").await?;
     let held = talk.held(1).await?;
-    talk.fleet.kill("agent-runner")?;
+    talk.fleet.ended("agent-runner").await?;
     assert_eq!(talk.page().await?.held.len(), 1, "the person still sees it");
     talk.ada.chat().decide(&talk.about(&held[0], ChatDecision::Approve)).await?;
     talk.fleet.spawn("agent-runner", None)?;

@@ -68,6 +68,8 @@ pub enum Said {
         seq: u64,
         /// The run whose turn it is. If that is `run`, the caller publishes its wake-up; its alarm stands in for it.
         active: Option<RunId>,
+        /// Whether that run shows calls that wait for a decision: the person has passed them over by this message.
+        held: bool,
     },
     /// As many messages wait as may. Passing.
     Full,
@@ -82,6 +84,8 @@ pub enum TurnHeld {
     Held,
     /// So many calls of runs below the turn are shown already that there is no room for them.
     Full,
+    /// The person has written on before they could be shown: nobody will decide about them.
+    Written,
     /// The run is no longer the caller's, or its turn not the active one.
     Lost,
 }
@@ -147,9 +151,12 @@ impl Store {
         let value = self.run_script(Operation::ReplyInConversation, lua, &names, args).await?;
         let (tag, mut reply) = Reply::open("chat_reply", value)?;
         Ok(match tag.as_str() {
-            "said" => {
-                Said::Said { run: reply.parsed()?, seq: reply.parsed()?, active: reply.optional()? }
-            }
+            "said" => Said::Said {
+                run: reply.parsed()?,
+                seq: reply.parsed()?,
+                active: reply.optional()?,
+                held: reply.flag()?,
+            },
             "full" => Said::Full,
             "missing" => Said::Missing,
             _ => return reply.unknown(),
@@ -184,6 +191,7 @@ impl Store {
         match tag.as_str() {
             "held" => Ok(TurnHeld::Held),
             "full" => Ok(TurnHeld::Full),
+            "written" => Ok(TurnHeld::Written),
             "lost" => Ok(TurnHeld::Lost),
             _ => reply.unknown(),
         }

@@ -2,7 +2,7 @@
 //!
 //! The conversation itself is changed by the ledger alone: the end of a run puts its answer there.
 
-use runfleet_agent::{Earlier, HeldCall};
+use runfleet_agent::{Earlier, Event, HeldCall};
 use runfleet_broker::{Classify, Failure, Publisher};
 use runfleet_contracts::facts::Progress;
 use runfleet_domain::RunId;
@@ -62,14 +62,15 @@ fn before(messages: Vec<Said>, run: RunId) -> Vec<Said> {
 }
 
 /// Shows the person which calls of a turn, or of a part of one, wait for a decision, or that none do any more. Those that are too
-/// large together to be shown wait unseen until their time is over.
+/// large together to be shown wait unseen until their time is over. Whether the person has written on meanwhile is the answer:
+/// then nobody decides about them.
 pub(crate) async fn show(
     store: &Store,
     record: &RunRecord,
     asks_in: AsksIn,
     fence: u64,
     held: &[HeldCall],
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     // The person knows whom they talk to, and not whom that one has asked.
     let agent = (asks_in.turn != record.id).then_some(&record.target);
     let shown = held.iter().map(|call| {
@@ -84,13 +85,19 @@ pub(crate) async fn show(
     }
     let calls = (!held.is_empty()).then_some(json.as_str());
     let shown = store.hold_calls(asks_in, record.id, fence, calls).await;
-    match shown.transient("showing held calls")? {
-        TurnHeld::Full => {
-            tracing::warn!(run = %record.id, "a person cannot be shown more calls; these wait until their time is over");
-        }
-        // Whoever holds the run now shows what it finds.
-        TurnHeld::Held | TurnHeld::Lost => {}
+    let shown = shown.transient("showing held calls")?;
+    if shown == TurnHeld::Full {
+        tracing::warn!(run = %record.id, "a person cannot be shown more calls; these wait until their time is over");
     }
+    // After `Lost`, whoever holds the run now shows what it finds.
+    Ok(shown == TurnHeld::Written)
+}
+
+/// Tells a run that its person has written on instead of deciding about `call` and what is held with it.
+pub(crate) async fn pass_over(store: &Store, run: RunId, call: &str) -> Result<(), Failure> {
+    let id = format!("passed:{call}").parse().permanent("naming an event")?;
+    let event = serde_json::to_string(&Event::PassedOver).permanent("writing an event")?;
+    store.append_event(run, &id, &event).await.transient("closing held calls")?;
     Ok(())
 }
 

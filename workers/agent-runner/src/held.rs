@@ -16,6 +16,9 @@ use crate::slice::{self, Ending, Save, Step, Worked};
 use crate::tools::{call_of, turn_of};
 use crate::{begin, conversation, events, rights};
 
+/// Why a run is woken whose person has written on before its calls could be shown.
+const PASSED: &str = "passed";
+
 /// Slices in one delivery. More than one only while events come in, each of which brings up to a hundred of them.
 const SLICES_AT_ONCE: u32 = 32;
 
@@ -163,8 +166,14 @@ impl Held<'_> {
         let Some(asks_in) = self.record.decided_in() else { return Ok(()) };
         let held = state.held();
         if changed || !held.is_empty() {
-            conversation::show(store, self.record, asks_in, self.fence, &held).await?;
+            let written = conversation::show(store, self.record, asks_in, self.fence, &held).await?;
             runfleet_faults::point("agent.held_shown");
+            if let Some(first) = held.first().filter(|_| written) {
+                conversation::pass_over(store, self.record.id, &first.call_id).await?;
+                let (lane, trace) = (self.record.lane, self.record.traceparent.as_deref());
+                let wake = effects::advance(self.record.id, PASSED, lane, trace);
+                self.deps.publish(wake.permanent("writing the message that wakes a run")?).await?;
+            }
         }
         conversation::tell_held(publisher, self.record, held);
         Ok(())

@@ -99,7 +99,7 @@ async fn what_a_person_writes_becomes_a_run_of_that_person_and_its_answer_comes_
     let id = message("m1");
     let turn = chat.turn(conversation, &id, "Why?");
     let run = turn.run_id;
-    let said = Said::Said { run, seq: 2, active: Some(run) };
+    let said = Said::Said { run, seq: 2, active: Some(run), held: false };
     assert_eq!(chat.reply(&turn).await, said);
     // The same request again, with the run id that its repetition brings.
     assert_eq!(
@@ -363,6 +363,46 @@ async fn the_end_of_a_turn_tells_whether_the_agent_or_the_fleet_has_said_somethi
     assert_eq!(said, [ChatFrom::Agent, ChatFrom::System, ChatFrom::System].map(Some));
     let outsider = chat.run().await;
     assert_eq!(chat.said_at_end(outsider, &answer).await, None);
+    chat.world.end().await;
+}
+
+/// NB-20
+#[tokio::test]
+async fn a_message_and_a_call_that_is_held_always_find_each_other_in_either_order() {
+    let chat = Chat::new().await;
+    let conversation = chat.conversation().await;
+    let ids = ["m1", "m2", "m3"].map(message);
+    let turn = chat.turn(conversation, &ids[0], "Go.");
+    chat.reply(&turn).await;
+    let fence = chat.world.claim(turn.run_id).await;
+    let hold = async || {
+        let held = chat.world.store.hold_calls(AsksIn { conversation, turn: turn.run_id }, turn.run_id, fence, Some("[1]"));
+        held.await.unwrap()
+    };
+    let pending = async || chat.page(conversation).await.unwrap().conversation.pending;
+    let held_by = |said: Said| match said {
+        Said::Said { active: Some(active), held, .. } if active == turn.run_id => held,
+        other => panic!("{other:?}"),
+    };
+    // Held first: the message finds it, and so does each repetition of it while it waits.
+    assert_eq!(hold().await, TurnHeld::Held);
+    let late = chat.turn(conversation, &ids[1], "Wait.");
+    assert!(held_by(chat.reply(&late).await) && held_by(chat.reply(&late).await));
+    // Written first: what is to be held finds that nobody will decide.
+    assert_eq!(hold().await, TurnHeld::Written);
+    assert_eq!(pending().await, None);
+    assert!(!held_by(chat.reply(&chat.turn(conversation, &ids[2], "Please.")).await));
+    // A message whose own turn has come closes nothing any more, however late it comes again.
+    let end = End::plain(RunState::Completed);
+    let ended = chat.world.store.finish_run(turn.run_id, fence, &end).await.unwrap();
+    assert_eq!(next(&ended), Some(late.run_id));
+    let fence = chat.world.claim(late.run_id).await;
+    let shown = chat.world.store.hold_calls(AsksIn { conversation, turn: late.run_id }, late.run_id, fence, Some("[2]"));
+    assert_eq!(shown.await.unwrap(), TurnHeld::Written);
+    let said = chat.reply(&late).await;
+    assert!(
+        matches!(said, Said::Said { active: Some(run), held: false, .. } if run == late.run_id)
+    );
     chat.world.end().await;
 }
 

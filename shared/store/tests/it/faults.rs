@@ -478,7 +478,8 @@ async fn messages_and_turns_whose_answers_were_lost_are_not_doubled() {
         field_past_proxy(world, first.run_id, "version").await == 1
     })
     .await;
-    assert_eq!(said, Said::Said { run: first.run_id, seq: 5, active: Some(first.run_id) });
+    let active = Some(first.run_id);
+    assert_eq!(said, Said::Said { run: first.run_id, seq: 5, active, held: false });
     chat.reply(&second).await;
     let ended =
         losing_the_answer(&proxy, world.store.end_run(first.run_id, &canceled), async || {

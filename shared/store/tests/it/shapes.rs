@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_store::{
-    AsksIn, BroadcastSignal, CatalogPut, ChangeQuietHours, Checkpoint, DeliveryStatus, End, GetRun,
-    Got, HandedOver, ListConversations, MarkHow, Published, Refused, Said, Started, TurnHeld,
-    Verdict, Wait,
+    AlarmSet, AsksIn, BroadcastSignal, CatalogPut, ChangeQuietHours, Checkpoint, DeliveryStatus, Due,
+    End, GetRun, Got, HandedOver, ListConversations, MarkHow, Published, Refused, Reserve, Reserved,
+    Said, Started, TurnHeld, Verdict, Wait,
 };
 
 use crate::calls::find;
@@ -62,10 +62,6 @@ async fn chats_work(chat: &Chat) {
     let (id, later) = (crate::world::message("m1"), crate::world::message("m2"));
     let turn = chat.turn(conversation, &id, "Go.");
     chat.reply(&turn).await;
-    let next = chat.turn(conversation, &later, "On.");
-    assert!(
-        matches!(chat.reply(&next).await, Said::Said { active: Some(run), .. } if run == turn.run_id)
-    );
     let (store, workspace, person) = (&chat.world.store, &chat.world.workspace, &chat.person);
     let fence = chat.world.claim(turn.run_id).await;
     let asks_in = AsksIn { conversation, turn: turn.run_id };
@@ -75,6 +71,22 @@ async fn chats_work(chat: &Chat) {
     let held = store.hold_calls(asks_in, part, fence_of_part, Some("[]")).await.unwrap();
     assert_eq!(held, TurnHeld::Held);
     store.end_run(part, &End::plain(RunState::Canceled)).await.unwrap();
+    let next = chat.turn(conversation, &later, "On.");
+    assert!(
+        matches!(chat.reply(&next).await, Said::Said { active: Some(run), held: true, .. } if run == turn.run_id)
+    );
+    let held = store.hold_calls(asks_in, turn.run_id, fence, Some("[]")).await.unwrap();
+    assert_eq!(held, TurnHeld::Written);
+    // A message that waits, is due, and goes.
+    let message = chat.message(chat.run().await, "c3");
+    let waits = Reserve { not_before_ms: Some(1), ..message };
+    assert!(matches!(chat.reserve(&waits).await, Reserved::Waiting { due_ms: 1 }));
+    assert!(store.waiting_message(message.run_id, "c3").await.unwrap().is_some());
+    let due = store.due_alarms(chat.world.shard, AlarmSet::Chat, 10).await.unwrap();
+    assert!(matches!(&due[..], [Due::Message(due)] if due.text == message.text));
+    let sending = chat.sending(&message).await;
+    chat.mark(&message, sending.fence, MarkHow::Later).await;
+    chat.sending(&message).await;
     let end = End { output: Some(r#"{"text":"Yes."}"#), ..End::plain(RunState::Completed) };
     store.finish_run(turn.run_id, fence, &end).await.unwrap();
     let list = ListConversations { workspace, person, before_ms: None, limit: 9 };

@@ -8,7 +8,7 @@ use runfleet_broker::{Classify, Failure};
 use runfleet_contracts::ErrorBody;
 use runfleet_contracts::chat::{ChatDecide, ChatDecided, HeldCall, ValidDecision};
 use runfleet_domain::{MessageId, RunId};
-use runfleet_store::{Appended, Conversation};
+use runfleet_store::Appended;
 
 use super::{Chatting, missing, show};
 use crate::operate::{Done, Trouble, Written, answer, event_id};
@@ -64,9 +64,11 @@ impl Chatting<'_> {
         answer(ChatDecided { run_id: run.to_string(), call_id: options.call_id.clone() })
     }
 
-    /// Closes everything that the active turn of a conversation and its parts hold: the person has written something else.
-    pub(super) async fn close_held(&self, conversation: &Conversation) -> Result<(), Failure> {
-        let held = show::held(conversation);
+    /// Closes everything that the active turn of a conversation and its parts show: the person has written something else. What
+    /// is held from now on closes itself.
+    pub(super) async fn close_held(&self, conversation: &str) -> Result<(), Failure> {
+        let Some(page) = self.named(conversation).await? else { return Ok(()) };
+        let held = show::held(&page.conversation);
         let runs: BTreeSet<&str> = held.iter().map(|held| held.run_id.as_str()).collect();
         let id = event_id::of_request(&self.id).permanent("naming the event")?;
         for run in runs.into_iter().filter_map(|run| run.parse::<RunId>().ok()) {

@@ -44,8 +44,8 @@ impl Chatting<'_> {
             Err(error) => return Ok(Done::Refused(error)),
         };
         let said = self.say(&conversation, turn, &options.text).await?;
-        let (run, seq, active) = match said {
-            Said::Said { run, seq, active } => (run, seq, active),
+        let (run, seq, active, held) = match said {
+            Said::Said { run, seq, active, held } => (run, seq, active, held),
             Said::Full => return Ok(Done::no_room("TURNS_FULL", "waiting for a turn to end")),
             Said::Missing => return Ok(Done::Refused(missing(&options.conversation_id))),
         };
@@ -53,8 +53,8 @@ impl Chatting<'_> {
         self.told(&conversation, seq);
         if active == Some(run) {
             self.wake(run, BEGUN).await.after_writing()?;
-        } else {
-            self.close_held(&conversation).await.after_writing()?;
+        } else if held {
+            self.close_held(&options.conversation_id).await.after_writing()?;
         }
         let queued = active.is_some_and(|active| active != run);
         answer(ChatSaid { seq, run_id: run.to_string(), queued })
