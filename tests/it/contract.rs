@@ -9,10 +9,16 @@ const PAGE: &str = "CONTRACT.md";
 /// Words for a statement without a test.
 const WITHOUT: [&str; 2] = ["not built yet", "guidance"];
 
-/// Ids in a line, such as `CG-013, CG-014`.
+/// Ids in a line, such as `CG-013, NB-14`.
 fn ids(line: &str) -> impl Iterator<Item = String> {
     line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-')
-        .filter(|word| word.len() == 6 && word.starts_with("CG-"))
+        .filter(|word| {
+            let number = word.strip_prefix("CG-").or(word.strip_prefix("NB-"));
+            let digits = if word.starts_with("CG-") { 3 } else { 2 };
+            number.is_some_and(|number| {
+                number.len() == digits && number.bytes().all(|byte| byte.is_ascii_digit())
+            })
+        })
         .map(str::to_owned)
 }
 
@@ -47,8 +53,11 @@ fn shown_by_tests() -> BTreeMap<String, BTreeSet<String>> {
 
 /// The three cells of a row about a statement.
 fn row(line: &str) -> Option<(&str, &str, &str)> {
-    let cells: Vec<_> =
-        line.strip_prefix("| CG-")?.trim_end_matches(" |").splitn(3, " | ").collect();
+    let rest = line.strip_prefix("| ")?;
+    if !rest.starts_with("CG-") && !rest.starts_with("NB-") {
+        return None;
+    }
+    let cells: Vec<_> = rest.trim_end_matches(" |").splitn(3, " | ").collect();
     match cells[..] {
         [id, text, shown] => Some((id, text, shown.trim())),
         [id, text] => Some((id, text.trim_end_matches(" |"), "")),
@@ -62,12 +71,12 @@ fn every_statement_of_the_contract_names_the_tests_that_show_it() {
     let page = read(PAGE);
     let (mut listed, mut fresh) = (BTreeSet::new(), String::new());
     for line in page.lines() {
-        let Some((number, text, before)) = row(line) else {
+        let Some((id, text, before)) = row(line) else {
             fresh += line;
             fresh.push('\n');
             continue;
         };
-        let id = format!("CG-{number}");
+        let id = id.to_owned();
         let now = match shown.get(&id) {
             Some(tests) => {
                 tests.iter().map(|test| format!("`{test}`")).collect::<Vec<_>>().join(", ")
@@ -80,7 +89,7 @@ fn every_statement_of_the_contract_names_the_tests_that_show_it() {
             "{id} has tests now: {now}"
         );
         fresh.extend(["| ", &id, " | ", text, " | ", &now, " |\n"]);
-        assert!(listed.insert(id), "{number} is listed twice");
+        assert!(listed.insert(id.clone()), "{id} is listed twice");
     }
     for id in shown.keys() {
         assert!(listed.contains(id), "a test shows {id}, which the page does not list");

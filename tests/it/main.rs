@@ -26,6 +26,8 @@ mod starts;
 mod tasks;
 mod tidy;
 
+mod mail;
 mod node;
 mod node_kinds;
+mod quiet_hours;
 mod turns;

@@ -3,6 +3,7 @@
 mod bad_model;
 pub mod bench;
 mod callers;
+mod certificates;
 mod documents;
 pub mod drawn;
 mod fleet;
@@ -22,12 +23,13 @@ mod web;
 mod wire;
 
 pub use bad_model::{ANSWER, BadModel, CANARY, RETRY_AFTER};
+pub use certificates::Authority;
 pub use documents::AGENTS;
 pub use fleet::{Fleet, Options, WORKERS};
 pub use hearing::{Hearing, Told};
 pub use job_host::{Attempt, Ending, JobHost};
 pub use jobs::Jobs;
-pub use mail::{Mail, MailServer, Mood};
+pub use mail::{Login, Mail, MailServer, Mood, Protection, base64};
 pub use mock::ModelMock;
 pub use node::{NodeHost, example, sdk};
 pub use platform::Platform;
