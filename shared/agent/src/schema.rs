@@ -138,7 +138,7 @@ mod tests {
         );
     }
 
-    /// NB-13
+    /// NB-13, NB-35
     #[test]
     fn what_does_not_fit_is_told_by_place_and_without_a_value() {
         let problems = check(r#"{"n":0,"o":{"b":"s3cret"},"s3cret":1,"p":"s3cret"}"#).unwrap_err();

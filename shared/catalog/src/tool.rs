@@ -325,6 +325,7 @@ pub struct DocumentRecord {
 mod tests {
     use super::*;
 
+    /// NB-41
     #[test]
     fn a_tool_of_a_server_runs_at_once_when_its_document_says_so_or_its_name_begins_with_get() {
         let transport = McpTransport::Http { url: String::new(), headers: BTreeMap::new() };

@@ -68,7 +68,7 @@ fn of_a_long_conversation_the_newest_is_kept_and_less_when_the_model_cannot_read
     assert!(shorter[shorter.len() - 2].1.starts_with("99:"));
 }
 
-/// NB-07, NB-20
+/// NB-07, NB-20, NB-36
 #[test]
 fn a_person_who_writes_on_without_deciding_cancels_what_was_held() {
     let mut run = turn(Vec::new());

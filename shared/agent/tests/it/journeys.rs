@@ -27,7 +27,7 @@ fn a_run_of_one_turn_ends_with_its_text_and_usage() {
     assert!(run.effects.is_empty());
 }
 
-/// NB-19, NB-14
+/// NB-19, NB-14, NB-39, NB-44, NB-16
 #[test]
 fn calls_run_within_the_width_and_results_keep_their_order() {
     let definition = definition(json!({"parallel": 2}), json!({"t": tool("ALLOW", true)}));

@@ -13,7 +13,7 @@ fn decide(run: &mut Driven, call_id: &str, decision: Decision) {
     run.step(vec![Event::Approval { call_id: call_id.to_owned(), decision }]);
 }
 
-/// NB-13, NB-15, NB-18
+/// NB-13, NB-15, NB-18, NB-35
 #[test]
 fn what_is_wrong_with_a_call_is_told_and_the_run_goes_on() {
     let mut run = run(Approval::Deny, json!({"t": tool("ALLOW", true)}));
@@ -73,7 +73,7 @@ fn a_run_that_asks_for_nothing_but_refused_calls_ends() {
     assert_eq!(run.code(), "APPROVAL_DENIED");
 }
 
-/// NB-08
+/// NB-08, NB-45
 #[test]
 fn the_permission_of_an_agent_counts_for_custom_tools_alone() {
     let custom = |permission: &str, scope: &str| {
@@ -90,7 +90,7 @@ fn the_permission_of_an_agent_counts_for_custom_tools_alone() {
     assert_eq!(ids, ["call_1_1", "call_1_3"]);
 }
 
-/// NB-10, NB-11, NB-12, NB-23
+/// NB-10, NB-11, NB-12, NB-23, NB-31, NB-32, NB-38
 #[test]
 fn no_call_runs_before_all_that_are_held_are_decided() {
     let tools = json!({"ask": tool("ASK", true), "t": tool("ALLOW", true)});
@@ -121,6 +121,7 @@ fn no_call_runs_before_all_that_are_held_are_decided() {
     assert!(run.told()["call_1_4"].0.contains("Too risky."));
 }
 
+/// NB-42
 #[test]
 fn a_call_that_nobody_decides_about_is_rejected_in_time() {
     let begin = Begin {
@@ -187,6 +188,7 @@ fn tools_that_are_not_allowed_are_neither_offered_nor_called() {
     assert!(run.told()["call_1_1"].1 && run.told()["call_1_3"].0.contains("approval"));
 }
 
+/// NB-43
 #[test]
 fn a_call_that_must_not_be_repeated_is_not_asked_for_once_it_has_begun() {
     let tools = json!({"once": tool("ALLOW", false), "again": tool("ALLOW", true)});
@@ -203,6 +205,7 @@ fn a_call_that_must_not_be_repeated_is_not_asked_for_once_it_has_begun() {
     assert_eq!(run.code(), "SERVER_RESTARTED");
 }
 
+/// NB-39
 #[test]
 fn a_call_that_may_be_repeated_and_never_ends_is_told_to_the_model() {
     let mut run = run(Approval::Deny, json!({"t": tool("ALLOW", true)}));

@@ -70,6 +70,7 @@ fn a_tool_asks_and_is_specified_unless_it_says_otherwise() {
     assert!(!tool.idempotent && tool.timeout_seconds == 60 && tool.title.is_none());
 }
 
+/// NB-06
 #[test]
 fn an_agent_says_everything_and_its_blueprint_is_read_back() {
     let files = with(&[

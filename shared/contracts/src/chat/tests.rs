@@ -37,7 +37,7 @@ fn a_page_has_one_to_a_hundred_entries() {
     assert_eq!(ChatList::parse(&raw(&json!({}))).unwrap().1, 50);
 }
 
-/// NB-11
+/// NB-11, NB-37
 #[test]
 fn arguments_come_with_an_edit_and_a_reason_with_a_rejection() {
     let decide = |decision: &str, more: Value| {
@@ -57,6 +57,8 @@ fn arguments_come_with_an_edit_and_a_reason_with_a_rejection() {
     for (decision, more, named) in [
         ("edit", json!({}), "args"),
         ("edit", json!({"args": [1]}), "args"),
+        // It is another call of the same tool, never a call of another one.
+        ("edit", json!({"args": {}, "tool": "other"}), "tool"),
         ("edit", json!({"args": {}, "message": "No."}), "message"),
         ("approve", json!({"args": {}}), "args"),
         ("approve", json!({"message": "No."}), "message"),
