@@ -7,8 +7,8 @@ use runfleet_broker::{Management, Topology, TopologyAdmin};
 use runfleet_client::{CallKind, Client};
 use runfleet_contracts::claims::Source;
 use runfleet_contracts::host_call::CallOutcome;
-use runfleet_testkit::{CallHost, Called, Handling};
-use runfleet_tests::{Fleet, Options, project};
+use runfleet_testkit::{CallHost, Called, Handling, wait_until};
+use runfleet_tests::{BOUND, Fleet, Options, project};
 use serde_json::{Value, json};
 
 /// Longer than a script may take.
@@ -41,9 +41,10 @@ async fn called(point: &str) -> Result<(Value, usize)> {
     let (workspace, name) = project();
     let host = CallHost::start(&fleet.broker, &admin, (workspace, name, "1.0"), answer).await?;
     let wire = fleet.wire().await?;
-    while wire.consumers("calls.demo.shop.1.0").await? == 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_until("the host takes calls", BOUND, || async {
+        Ok((wire.consumers("calls.demo.shop.1.0").await? > 0).then_some(()))
+    })
+    .await?;
     let script = client(&fleet, Source::Script)?;
     let calling = tokio::spawn(async move {
         script.projects().invoke(CallKind::Script, "import", &json!(7), None).await

@@ -169,7 +169,7 @@ async fn an_attempt_is_judged_by_the_version_and_the_person_that_are_active_when
     };
     let host = host(&fleet, |_| Ending::Succeeds);
     let client = fleet.client()?;
-    let later = |job: &str| Job::new(job).delay(Duration::from_secs(4));
+    let later = |job: &str| Job::new(job).delay(Duration::from_millis(2_500));
     fleet.declare("changes", declared(1_000)).await?;
     let changed = client.jobs().enqueue(later("changes")).await?;
     fleet.declare("changes", declared(2_000)).await?;

@@ -26,6 +26,9 @@ pub const WORKERS: [&str; 5] =
 /// How long anything in a fleet test may take before it counts as lost.
 pub const BOUND: Duration = Duration::from_mins(1);
 
+/// After what time the workers look for changes of the catalog, unless a test says otherwise.
+pub(crate) const CATALOG_EVERY: Duration = Duration::from_millis(100);
+
 /// What is special about a fleet.
 #[derive(Default)]
 pub struct Options {
@@ -97,6 +100,7 @@ impl Fleet {
             ("RUNFLEET_ALARM_UNCLAIMED_MS", "3000".to_owned()),
             ("RUNFLEET_ALARM_HANDOVER_MS", "3000".to_owned()),
             ("RUNFLEET_SWEEP_EVERY_MS", "300".to_owned()),
+            ("RUNFLEET_CATALOG_EVERY_MS", CATALOG_EVERY.as_millis().to_string()),
             ("RUNFLEET_SHUTDOWN_GRACE_MS", "10000".to_owned()),
             ("RUNFLEET_MODEL_SCRIPTS_DIR", scripts.display().to_string()),
         ]

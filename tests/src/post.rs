@@ -20,7 +20,7 @@ use runfleet_worker::effects;
 use tempfile::TempDir;
 use ulid::Ulid;
 
-use crate::fleet::{BOUND, Fleet, Options, project};
+use crate::fleet::{BOUND, CATALOG_EVERY, Fleet, Options, project};
 
 /// The key of the signed webhooks of [`sink_documents`].
 const KEY: &str = "a key that nobody guesses";
@@ -124,8 +124,8 @@ impl Post {
         let management = Management::new(namespace.management())?;
         let admin = TopologyAdmin::new(namespace.amqp.clone(), management, Topology::standard())?;
         runfleet_cli::apply::store_bundle(&self.fleet.store, &admin, &bundle).await?;
-        // Twice the time after which workers look for changes.
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        // No condition that a test could see says that a worker knows: more than twice the time after which it looks.
+        tokio::time::sleep(3 * CATALOG_EVERY).await;
         Ok(())
     }
 

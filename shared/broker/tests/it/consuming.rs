@@ -101,6 +101,7 @@ async fn as_many_handlers_run_as_the_prefetch_says_also_across_a_lost_session() 
             seen.add(&message);
             async move {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                // Long enough for others to begin meanwhile.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 now.fetch_sub(1, Ordering::SeqCst);
                 Ok(Verdict::Done)

@@ -72,6 +72,7 @@ async fn a_full_queue_refuses_and_takes_messages_again_when_it_has_room() {
         let publisher = publisher.clone();
         async move { publisher.publish_within(&ROUTE, note("late"), BOUND).await }
     });
+    // Within this time the others were refused.
     tokio::time::sleep(within).await;
     assert!(!patient.is_finished());
     fixture.purge(QUEUE).await;
@@ -228,6 +229,7 @@ async fn connections_that_are_cut_again_and_again_lose_no_confirmed_message() {
         }
     })));
     for round in 1..=4 {
+        // In the middle of the work, not before it has begun again.
         tokio::time::sleep(Duration::from_millis(150)).await;
         proxy.cut();
         wait_until("a rebuilt session", async || fixture.reconnects() >= f64::from(round)).await;

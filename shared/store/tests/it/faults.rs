@@ -66,6 +66,7 @@ async fn cut_connections_are_replaced_without_anybody_noticing() {
     let starts = join_all(requests.iter().map(|request| world.run(request)));
     let cuts = async {
         for _ in 0..10 {
+            // All over the time that the starts take.
             tokio::time::sleep(Duration::from_millis(5)).await;
             proxy.cut().await;
         }
@@ -381,6 +382,7 @@ async fn what_was_acknowledged_survives_a_crash_of_redis_and_the_store_comes_bac
         answers
     };
     let crash = async {
+        // In the middle of the starts, and away for as long as some of them try.
         tokio::time::sleep(Duration::from_millis(300)).await;
         redis.kill();
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -411,6 +413,7 @@ async fn a_redis_that_may_not_write_for_a_while_is_waited_for() {
     command(&world, &["REPLICAOF", "127.0.0.1", "1"]).await;
     let request = Request::process();
     let promote = async {
+        // The start has been refused by then.
         tokio::time::sleep(Duration::from_millis(200)).await;
         command(&world, &["REPLICAOF", "NO", "ONE"]).await;
     };
