@@ -66,16 +66,16 @@ impl Chatting<'_> {
 
     /// Closes everything that the active turn of a conversation and its parts show: the person has written something else. What
     /// is held from now on closes itself.
-    pub(super) async fn close_held(&self, conversation: &str) -> Result<(), Failure> {
+    pub(super) async fn close_held(&self, conversation: &str) -> Result<(), Trouble> {
         let Some(page) = self.named(conversation).await? else { return Ok(()) };
         let held = show::held(&page.conversation);
         let runs: BTreeSet<&str> = held.iter().map(|held| held.run_id.as_str()).collect();
-        let id = event_id::of_request(&self.id).permanent("naming the event")?;
+        let id = event_id::of_request(&self.id).permanent("naming the event").after_writing()?;
         for run in runs.into_iter().filter_map(|run| run.parse::<RunId>().ok()) {
             // A full inbox, or a run that has ended, needs no such word: calls that nobody decides about expire.
-            self.tell(run, &id, &Event::PassedOver).await?;
+            self.tell(run, &id, &Event::PassedOver).await.after_writing()?;
             runfleet_faults::point("intake.decision_told");
-            self.wake(run, DECIDED).await?;
+            self.wake(run, DECIDED).await.after_writing()?;
         }
         Ok(())
     }

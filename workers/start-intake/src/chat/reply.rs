@@ -54,7 +54,7 @@ impl Chatting<'_> {
         if active == Some(run) {
             self.wake(run, BEGUN).await.after_writing()?;
         } else if held {
-            self.close_held(&options.conversation_id).await.after_writing()?;
+            self.close_held(&options.conversation_id).await?;
         }
         let queued = active.is_some_and(|active| active != run);
         answer(ChatSaid { seq, run_id: run.to_string(), queued })
