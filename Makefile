@@ -7,7 +7,7 @@ export CARGO_TERM_COLOR ?= auto
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: install build run demo test test-faults test-browser contract sdk sdk-lint sdk-host lint bench golden clean-local
+.PHONY: install build run demo test test-faults test-browser contract sdk sdk-lint sdk-test sdk-host lint bench golden clean-local
 install: ## install RabbitMQ and Redis if they are missing (starts nothing)
 	@deploy/local/install
 
@@ -20,7 +20,7 @@ run: install build sdk-host ## a whole fleet on this machine with the example pr
 demo: install build sdk-host ## the same, but ends when the outcome job has arrived: exit 0, otherwise 1
 	@target/debug/runfleet dev --demo
 
-test: install sdk ## everything but the fault suite, on a private RabbitMQ and Redis
+test: install sdk-test ## everything but the fault suite, on a private RabbitMQ and Redis
 	$(CARGO) build --locked --workspace --all-targets
 	@deploy/local/with-services deploy/local/cargo-test all
 
@@ -36,7 +36,9 @@ contract: ## judge the published contract with public validators (needs Node 20 
 	@command -v npm >/dev/null || { echo "contract: npm is missing; install Node.js 20 (Debian: apt-get install nodejs npm)" >&2; exit 1; }
 	@cd shared/contracts/check && npm ci --ignore-scripts --no-audit --no-fund --silent && node check.mjs
 
-sdk: sdk-lint ## check, test and build the TypeScript SDK (needs Node 20 and npm)
+sdk: sdk-lint sdk-test ## check, test and build the TypeScript SDK (needs Node 20 and npm)
+
+sdk-test: shared/sdk/node_modules/.package-lock.json
 	@cd shared/sdk && node scripts/test.mjs test/unit test/host/local && npm run --silent build
 
 # A fleet runs without it; then a stand-in takes the jobs of the example.
