@@ -40,6 +40,14 @@ impl OwnServers {
         Servers::from_file(&text)
     }
 
+    /// The process of one of them, `rabbitmq` or `redis`.
+    pub(crate) fn process(&self, server: &str) -> Result<Pid> {
+        let text = std::fs::read_to_string(self.dir.path().join(server).join("pid"))
+            .with_context(|| format!("reading the process id of {server}"))?;
+        let pid = text.split_whitespace().next().unwrap_or_default().parse()?;
+        Pid::from_raw(pid).context("a process id")
+    }
+
     /// Kills RabbitMQ and starts it again with its data.
     pub fn restart_rabbitmq(&self) -> Result<()> {
         self.call("restart-rabbitmq", &["--kill"])
@@ -62,10 +70,7 @@ impl OwnServers {
 
     /// Redis takes nothing and answers nothing until the result is dropped; its connections stay.
     pub fn freeze_redis(&self) -> Result<Frozen> {
-        let file = self.dir.path().join("redis/pid");
-        let text = std::fs::read_to_string(&file).context("reading the process id of Redis")?;
-        let pid = text.split_whitespace().next().unwrap_or_default().parse()?;
-        let pid = Pid::from_raw(pid).context("a process id")?;
+        let pid = self.process("redis")?;
         kill_process(pid, Signal::STOP)?;
         Ok(Frozen(pid))
     }

@@ -18,7 +18,7 @@ use secrecy::ExposeSecret;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
-use super::host::{Host, ending};
+use super::host::{self, Host, ending};
 use super::relay::{Round, Shape};
 use crate::fleet::project;
 use crate::{Fleet, Jobs, Options};
@@ -171,6 +171,7 @@ impl Bench {
             hops: job.hops + 1,
             chain: 0,
         };
+        let result = host::done(run_id.outcome_job(), 1);
         let fresh = Fresh {
             workspace: ready.workspace.clone(),
             project: ready.project.clone(),
@@ -188,6 +189,7 @@ impl Bench {
                 serde_json::to_vec(&Advance { run_id, fresh: Some(fresh) })?.len(),
                 serde_json::to_vec(&ready)?.len(),
                 serde_json::to_vec(&job)?.len(),
+                serde_json::to_vec(&result)?.len(),
             ],
         })
     }

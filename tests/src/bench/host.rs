@@ -10,7 +10,7 @@ use runfleet_broker::{
 use runfleet_contracts::agent_run::AgentResult;
 use runfleet_contracts::message::ProcessCompletion;
 use runfleet_contracts::{JobAccepted, JobResult, JobRun, Message};
-use runfleet_domain::Lane;
+use runfleet_domain::{JobId, Lane};
 use runfleet_worker::inbox::JobInbox;
 use tokio_util::sync::CancellationToken;
 
@@ -57,8 +57,8 @@ impl Host {
                         say(&publisher, id, &JobAccepted { job_id, attempt }).await?;
                     }
                     handler(&job);
-                    let result = JobResult { job_id, attempt, succeeded: true, error: None };
-                    say(&publisher, format!("result:{job_id}:{attempt}"), &result).await?;
+                    let id = format!("result:{job_id}:{attempt}");
+                    say(&publisher, id, &done(job_id, attempt)).await?;
                     told(&job);
                     Ok(Verdict::Done)
                 }
@@ -67,6 +67,11 @@ impl Host {
         });
         Self { stop }
     }
+}
+
+/// What a host says of a job that it has done.
+pub(super) const fn done(job_id: JobId, attempt: u32) -> JobResult {
+    JobResult { job_id, attempt, succeeded: true, error: None }
 }
 
 async fn say<M: Message>(publisher: &Publisher, id: String, body: &M) -> Result<(), Failure> {

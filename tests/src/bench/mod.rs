@@ -23,6 +23,7 @@ use agents::Shape;
 pub use command::{Command, help};
 use fleet::{Bench, Start};
 pub use report::{Measure, Report};
+use usage::Processor;
 
 /// What is measured by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +133,7 @@ pub async fn run(plan: Plan, tell: impl Fn(&str)) -> Result<Report> {
     let mut report = Report::new(plan);
     for part in Part::ALL.into_iter().filter(|part| wanted(*part)) {
         let done = match part {
-            Part::Straight => straight(&mut bench, plan, &mut report, &tell).await,
+            Part::Straight => straight(&mut bench, &servers, plan, &mut report, &tell).await,
             Part::Scripts => shape(&bench, part, "bench-scripts", plan, &mut report, &tell).await,
             Part::Parallel => shape(&bench, part, "bench-parallel", plan, &mut report, &tell).await,
             Part::Timers => timers(&bench, plan, &mut report, &tell).await,
@@ -148,6 +149,7 @@ pub async fn run(plan: Plan, tell: impl Fn(&str)) -> Result<Report> {
 
 async fn straight(
     bench: &mut Bench,
+    servers: &crate::OwnServers,
     plan: Plan,
     report: &mut Report,
     tell: &impl Fn(&str),
@@ -159,10 +161,14 @@ async fn straight(
         .await
         .context("warming up the relay")?;
     for round in 1..=plan.rounds {
-        let before = bench.counts().await?;
+        let (before, begin) = (bench.counts().await?, Processor::now(servers)?);
         let fleet = bench.round(&start, plan.count, plan.in_flight).await?;
-        let used = bench.counts().await?.since(&before, count(plan.count));
+        let (used, middle) =
+            (bench.counts().await?.since(&before, count(plan.count)), Processor::now(servers)?);
         let bare = relay::run(&url, &shape, plan.count, plan.in_flight).await?;
+        let end = Processor::now(servers)?;
+        let processor =
+            [middle.since(&begin, count(plan.count)), end.since(&middle, count(plan.count))];
         let echo_shape = relay::Shape { hops: Vec::new(), ..shape.clone() };
         let echo = relay::run(&url, &echo_shape, plan.count, plan.in_flight).await?;
         let alone = bench.starts_alone(plan.count, plan.in_flight).await?;
@@ -173,7 +179,7 @@ async fn straight(
             rate(plan.count, echo.wall),
             used.all_trips(),
         ));
-        let rounds = report::Rounds { fleet, relay: bare, alone, echo };
+        let rounds = report::Rounds { fleet, relay: bare, alone, echo, processor };
         report.add(Part::Straight, report::straight(plan.count, &rounds, &used));
     }
     Ok(())

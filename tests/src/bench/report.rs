@@ -10,7 +10,7 @@ use super::exact::Exact;
 use super::hosts::{ByHost, Handled};
 use super::messages::Sent;
 use super::relay::Round;
-use super::usage::Counts;
+use super::usage::{Counts, Processor};
 use super::waiting::Waiting;
 use super::{Part, Plan, count, rate};
 
@@ -47,6 +47,8 @@ pub(crate) struct Rounds {
     pub(crate) alone: Round,
     /// Bare requests and replies.
     pub(crate) echo: Round,
+    /// What the machine has worked for a whole run, and for a relay.
+    pub(crate) processor: [Processor; 2],
 }
 
 /// The value below which `share` of all lie, in milliseconds.
@@ -81,7 +83,7 @@ fn beside(name: &str, value: f64, unit: &'static str, relay: f64) -> Measure {
 
 /// One round of the example beside the relay.
 pub(crate) fn straight(n: usize, rounds: &Rounds, used: &Counts) -> Vec<Measure> {
-    let Rounds { fleet, relay, alone, echo } = rounds;
+    let Rounds { fleet, relay, alone, echo, processor: [of_run, of_relay] } = rounds;
     let (runs, relays) = (rate(n, fleet.wall), rate(n, relay.wall));
     let (whole, bare) = (p50(&fleet.replies) / p50(&relay.replies), p50(&echo.replies));
     let mut measures = vec![
@@ -100,6 +102,20 @@ pub(crate) fn straight(n: usize, rounds: &Rounds, used: &Counts) -> Vec<Measure>
         measure(RATIO, runs / relays, "runs per relay"),
     ];
     measures.extend(processor("processor time a run", used));
+    measures.push(beside("whole machine a run", of_run.all(), "µs", of_relay.all()));
+    for (name, of_run, of_relay) in [
+        ("  rabbitmq", of_run.rabbitmq, of_relay.rabbitmq),
+        ("  redis", of_run.redis, of_relay.redis),
+        ("  workers", of_run.workers, of_relay.workers),
+        ("  this program", of_run.own, of_relay.own),
+    ] {
+        measures.push(beside(name, of_run, "µs", of_relay));
+    }
+    measures.push(measure(
+        "processor time of a relay over a run's",
+        of_relay.all() / of_run.all(),
+        "times",
+    ));
     measures
 }
 

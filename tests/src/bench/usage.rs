@@ -131,7 +131,61 @@ impl Bench {
     }
 }
 
-/// Processor time of a worker that this process has started. The kernel counts in hundredths of a second.
+/// Microseconds of processor time of everything that a round uses. A fleet and a relay that take turns on one machine can be
+/// compared by it also while the machine's speed changes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Processor {
+    /// The broker.
+    pub(crate) rabbitmq: f64,
+    /// The ledger.
+    pub(crate) redis: f64,
+    /// The three workers that a run of a Process needs.
+    pub(crate) workers: f64,
+    /// This program: callers and the host of the project, or all of the relay.
+    pub(crate) own: f64,
+}
+
+impl Processor {
+    /// What was used so far.
+    pub(crate) fn now(servers: &crate::OwnServers) -> Result<Self> {
+        let server = |name| {
+            let pid = servers.process(name)?.as_raw_nonzero();
+            micros(&std::fs::read_to_string(format!("/proc/{pid}/stat"))?)
+        };
+        let workers: Result<Vec<f64>> = WORKERS.iter().map(|name| processor_micros(name)).collect();
+        Ok(Self {
+            rabbitmq: server("rabbitmq")?,
+            redis: server("redis")?,
+            workers: workers?.iter().sum(),
+            own: micros(&std::fs::read_to_string("/proc/self/stat")?)?,
+        })
+    }
+
+    /// What has come since `before`, for each of `runs`.
+    pub(crate) fn since(&self, before: &Self, runs: f64) -> Self {
+        Self {
+            rabbitmq: (self.rabbitmq - before.rabbitmq) / runs,
+            redis: (self.redis - before.redis) / runs,
+            workers: (self.workers - before.workers) / runs,
+            own: (self.own - before.own) / runs,
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn all(&self) -> f64 {
+        self.rabbitmq + self.redis + self.workers + self.own
+    }
+}
+
+/// Processor time by what the kernel says of a process, in microseconds. It counts in hundredths of a second.
+fn micros(stat: &str) -> Result<f64> {
+    let (_, back) = stat.rsplit_once(')').context("what the kernel says of a process")?;
+    let fields: Vec<&str> = back.split_whitespace().collect();
+    let [user, system] = [11, 12].map(|index| fields.get(index).copied().unwrap_or("0"));
+    Ok((user.parse::<f64>()? + system.parse::<f64>()?) * 10_000.0)
+}
+
+/// Processor time of a worker that this process has started.
 fn processor_micros(worker: &str) -> Result<f64> {
     let this = std::process::id().to_string();
     let name: String = format!("runfleet-{worker}").chars().take(15).collect();
@@ -141,8 +195,7 @@ fn processor_micros(worker: &str) -> Result<f64> {
         let Some((front, back)) = stat.rsplit_once(')') else { continue };
         let fields: Vec<&str> = back.split_whitespace().collect();
         if front.ends_with(&format!("({name}")) && fields.get(1) == Some(&this.as_str()) {
-            let [user, system] = [11, 12].map(|index| fields.get(index).copied().unwrap_or("0"));
-            return Ok((user.parse::<f64>()? + system.parse::<f64>()?) * 10_000.0);
+            return micros(&stat);
         }
     }
     bail!("{worker} does not run")
