@@ -166,7 +166,8 @@ impl Held<'_> {
         let Some(asks_in) = self.record.decided_in() else { return Ok(()) };
         let held = state.held();
         if changed || !held.is_empty() {
-            let written = conversation::show(store, self.record, asks_in, self.fence, &held).await?;
+            let written =
+                conversation::show(store, self.record, asks_in, self.fence, &held).await?;
             runfleet_faults::point("agent.held_shown");
             if let Some(first) = held.first().filter(|_| written) {
                 conversation::pass_over(store, self.record.id, &first.call_id).await?;

@@ -376,7 +376,12 @@ async fn a_message_and_a_call_that_is_held_always_find_each_other_in_either_orde
     chat.reply(&turn).await;
     let fence = chat.world.claim(turn.run_id).await;
     let hold = async || {
-        let held = chat.world.store.hold_calls(AsksIn { conversation, turn: turn.run_id }, turn.run_id, fence, Some("[1]"));
+        let held = chat.world.store.hold_calls(
+            AsksIn { conversation, turn: turn.run_id },
+            turn.run_id,
+            fence,
+            Some("[1]"),
+        );
         held.await.unwrap()
     };
     let pending = async || chat.page(conversation).await.unwrap().conversation.pending;
@@ -397,7 +402,12 @@ async fn a_message_and_a_call_that_is_held_always_find_each_other_in_either_orde
     let ended = chat.world.store.finish_run(turn.run_id, fence, &end).await.unwrap();
     assert_eq!(next(&ended), Some(late.run_id));
     let fence = chat.world.claim(late.run_id).await;
-    let shown = chat.world.store.hold_calls(AsksIn { conversation, turn: late.run_id }, late.run_id, fence, Some("[2]"));
+    let shown = chat.world.store.hold_calls(
+        AsksIn { conversation, turn: late.run_id },
+        late.run_id,
+        fence,
+        Some("[2]"),
+    );
     assert_eq!(shown.await.unwrap(), TurnHeld::Written);
     let said = chat.reply(&late).await;
     assert!(

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use runfleet_domain::{RunId, RunKind, RunState};
 use runfleet_store::{
-    AlarmSet, AsksIn, BroadcastSignal, CatalogPut, ChangeQuietHours, Checkpoint, DeliveryStatus, Due,
-    End, GetRun, Got, HandedOver, ListConversations, MarkHow, Published, Refused, Reserve, Reserved,
-    Said, Started, TurnHeld, Verdict, Wait,
+    AlarmSet, AsksIn, BroadcastSignal, CatalogPut, ChangeQuietHours, Checkpoint, DeliveryStatus,
+    Due, End, GetRun, Got, HandedOver, ListConversations, MarkHow, Published, Refused, Reserve,
+    Reserved, Said, Started, TurnHeld, Verdict, Wait,
 };
 
 use crate::calls::find;

@@ -49,7 +49,7 @@ impl Runner {
                     match body {
                         RunnerInbox::Advance(advance) => seen.lock().unwrap().push(advance.run_id),
                         RunnerInbox::Answer(answer) => return answers.take(&message, answer).await,
-                        RunnerInbox::Note => {}
+                        RunnerInbox::Progress(_) | RunnerInbox::Note => {}
                     }
                     Ok(Verdict::Done)
                 }
