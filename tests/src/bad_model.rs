@@ -82,11 +82,13 @@ impl BadModel {
         vec![("RUNFLEET_MODEL_ALLOW".to_owned(), self.address.to_string())]
     }
 
-    /// A provider and two agents for each manner: `bad-NAME` waits two seconds for an answer, `patient-NAME` as long as it may.
+    /// A provider and two agents for each manner: `bad-NAME` waits two seconds for an answer, or longer where one comes,
+    /// `patient-NAME` as long as it may.
     pub fn documents(&self) -> String {
         let mut text = String::new();
         for manner in MANNERS {
-            let seconds = if manner == "slow" { 30 } else { 2 };
+            // Ten megabytes may take longer than two seconds on a busy machine.
+            let seconds = if ["slow", "large", "frame"].contains(&manner) { 30 } else { 2 };
             let url = self.url(manner);
             let _ = write!(
                 text,
