@@ -1,7 +1,7 @@
 //! Ten messages to each of many people, more than a cap of a day allows, sent by two workers through a webhook, every third of them
 //! twice: what the receiver gets is counted, and anything but the exact number is an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -81,6 +81,23 @@ pub(crate) async fn exact(servers: Servers, most: usize, in_flight: usize) -> Re
     Ok(Exact { people, asked: people * EACH, came, refused, wall })
 }
 
+/// Counts what has come, by person and id of the message; an error unless each of `people` has got exactly what the cap allows, and
+/// each id has come once.
+fn judge(came: impl Iterator<Item = (String, String)>, people: usize) -> Result<usize> {
+    let (mut all, mut ids, mut each) = (0, BTreeSet::new(), BTreeMap::<String, usize>::new());
+    for (person, id) in came {
+        all += 1;
+        ids.insert(id);
+        *each.entry(person).or_default() += 1;
+    }
+    ensure!(ids.len() == all, "{} messages came more than once", all - ids.len());
+    if let Some((person, count)) = each.iter().find(|(_, count)| **count != PER_DAY) {
+        bail!("{person} got {count} messages and not {PER_DAY}");
+    }
+    ensure!(each.len() == people, "{} people got messages and not {people}", each.len());
+    Ok(all)
+}
+
 fn id(person: usize) -> String {
     format!("p{person}")
 }
@@ -101,21 +118,12 @@ impl Messages {
 
     /// How many messages came and how many were held back; an error if that is not exactly what it has to be, for each person.
     async fn check(&self, runs: &[RunId]) -> Result<(usize, usize)> {
-        let (mut ids, mut people) =
-            (BTreeMap::<String, usize>::new(), BTreeMap::<String, usize>::new());
-        for request in self.web.requests("/hook") {
-            let person = request.body["person"]["id"].as_str().context("a message to nobody")?;
-            *people.entry(person.to_owned()).or_default() += 1;
-            *ids.entry(request.key).or_default() += 1;
-        }
-        let came: usize = ids.values().sum();
-        let twice = ids.values().filter(|count| **count > 1).count();
-        ensure!(twice == 0, "{twice} messages came more than once");
-        let wrong = people.iter().find(|(_, count)| **count != PER_DAY);
-        if let Some((person, count)) = wrong {
-            bail!("{person} got {count} messages and not {PER_DAY}");
-        }
-        ensure!(people.len() == runs.len(), "{} of {} people got any", people.len(), runs.len());
+        let requests = self.web.requests("/hook").into_iter();
+        let came = requests.map(|request| {
+            let person = request.body["person"]["id"].as_str().unwrap_or_default().to_owned();
+            (person, request.key)
+        });
+        let came = judge(came, runs.len())?;
         let posted = stream::iter(runs)
             .map(async |run| anyhow::Ok(self.post.conversation(*run).await?.messages.len()))
             .buffer_unordered(AT_ONCE);
@@ -129,5 +137,26 @@ impl Messages {
         let held = runs.len() * (EACH - PER_DAY);
         ensure!((refused - count(held)).abs() < 0.5, "{refused} of {held} messages were held back");
         Ok((came, held))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_message_too_many_too_few_or_twice_is_noticed() {
+        let exact: Vec<(String, String)> =
+            (0..3 * PER_DAY).map(|number| (id(number % 3), format!("run.{number}"))).collect();
+        let judged = |came: &[(String, String)]| judge(came.iter().cloned(), 3);
+        assert_eq!(judged(&exact).unwrap(), 3 * PER_DAY);
+        assert!(judged(&exact[1..]).is_err());
+        let more = [exact.clone(), vec![(id(0), "run.more".to_owned())]].concat();
+        assert!(judged(&more).is_err());
+        let mut twice = exact.clone();
+        twice[0].1.clone_from(&exact[3].1);
+        assert!(judged(&twice).is_err());
+        let nobody: Vec<_> = exact.iter().filter(|(person, _)| *person != id(2)).cloned().collect();
+        assert!(judged(&nobody).is_err());
     }
 }
