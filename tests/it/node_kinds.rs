@@ -117,6 +117,21 @@ async fn routes_triggers_and_actions(fleet: &Fleet, host: &mut NodeHost) -> Resu
     assert_eq!(job(fleet, &by_action).await?.enqueued_by, "rpc");
     // The Process that the trigger has started ends in a job of the project.
     assert_eq!(host.handled("job:decided", 1).await?.len(), 1);
+    // The command line calls the same, each as what it is.
+    for (kind, name, input) in [
+        ("route", "POST/deals/deal", r#"{"params": {"deal": "7"}, "body": {"amount": 5}}"#),
+        (
+            "trigger",
+            "deal_changed",
+            r#"{"operation": "update", "changeId": "c2", "records": [{"new": {}}]}"#,
+        ),
+        ("action", "look", r#"{"deal": "7"}"#),
+    ] {
+        let words =
+            [kind, "run", name, "--input", input, "--workspace", "demo", "--project", "shop"];
+        let said: Value = serde_json::from_str(&fleet.said(&words).await?)?;
+        assert!(said.is_object(), "{kind}: {said}");
+    }
     Ok(())
 }
 

@@ -203,8 +203,11 @@ impl Fleet {
             .ancestors()
             .find(|dir| dir.join("debug").is_dir() || dir.join("release").is_dir())
             .context("finding the build directory")?;
-        let program = worker.split('.').next().unwrap_or(worker);
-        let program = target.join(profile).join(format!("runfleet-{program}"));
+        let program = match worker.split('.').next().unwrap_or(worker) {
+            "runfleet" => "runfleet".to_owned(),
+            worker => format!("runfleet-{worker}"),
+        };
+        let program = target.join(profile).join(program);
         if !program.is_file() {
             bail!("{} is missing: run `make test`, which builds it", program.display());
         }
@@ -338,6 +341,18 @@ impl Fleet {
     pub fn signer(&self) -> Result<Signer> {
         let pem = std::fs::read_to_string(self.dir.path().join("signing.pem"))?;
         Ok(Signer::new("test", &pem.into())?)
+    }
+
+    /// What the command line prints for these words, by somebody who may sign tokens.
+    pub async fn said(&self, words: &[&str]) -> Result<String> {
+        let mut command = Command::new(self.program("runfleet")?);
+        command.args(words).env_clear().envs(&self.env);
+        let output = tokio::task::spawn_blocking(move || command.output()).await??;
+        let (told, printed) = (output.stderr, String::from_utf8(output.stdout)?);
+        if !output.status.success() {
+            bail!("{words:?}: {printed}{}", String::from_utf8_lossy(&told));
+        }
+        Ok(printed)
     }
 
     /// A bare connection to the fleet's broker.
