@@ -13,8 +13,9 @@ use runfleet_domain::{JobId, Name};
 use runfleet_store::{JobRecord, JobState};
 use runfleet_testkit::wait_until;
 use runfleet_tests::drawn::{bpmn, task, variables};
-use runfleet_tests::{BOUND, Fleet, NodeHost, Options, ended, project};
+use runfleet_tests::{BOUND, Fleet, NodeHost, Options, ended};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 const AGENTS: &str = r"
 apiVersion: runfleet/v1
@@ -181,6 +182,17 @@ async fn a_session_of_development(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
+/// The code in a folder of its own, where what waits can be held up.
+fn copied_kinds() -> Result<TempDir> {
+    let dir = tempfile::Builder::new().prefix("runfleet-kinds.").tempdir()?;
+    for file in ["src/main.ts", "ai/tools/hold/index.ts"] {
+        let to = dir.path().join(file);
+        std::fs::create_dir_all(to.parent().context("a folder")?)?;
+        std::fs::copy(kinds().join(file), to)?;
+    }
+    Ok(dir)
+}
+
 /// CG-110, CG-233
 #[tokio::test]
 async fn a_host_that_is_killed_leaves_its_call_tool_task_and_job_to_the_next_one() -> Result<()> {
@@ -193,12 +205,11 @@ async fn a_host_that_is_killed_leaves_its_call_tool_task_and_job_to_the_next_one
         "",
     );
     fleet.apply_process("work", &work).await?;
-    let dir = tempfile::Builder::new().prefix("runfleet-hold.").tempdir()?;
-    let hold = dir.path().join("hold");
+    let project = copied_kinds()?;
+    let hold = project.path().join("hold");
     std::fs::write(&hold, "")?;
     let held = hold.display().to_string();
-    let env = [("HOLD", held.as_str())];
-    let mut first = NodeHost::start_with(&fleet, &kinds(), &env).await?;
+    let mut first = NodeHost::start(&fleet, project.path()).await?;
 
     let client = ada(&fleet)?;
     let caller = ada(&fleet)?;
@@ -222,7 +233,7 @@ async fn a_host_that_is_killed_leaves_its_call_tool_task_and_job_to_the_next_one
     assert_eq!(by.len(), 4, "{by:?}");
 
     // A call goes to another host of the version that is there already; everything else would wait for one.
-    let mut next = NodeHost::start_with(&fleet, &kinds(), &env).await?;
+    let mut next = NodeHost::start(&fleet, project.path()).await?;
     first.kill()?;
     std::fs::remove_file(&hold)?;
     assert_eq!(calling.await??, json!({"answer": "held for call"}));
@@ -244,7 +255,7 @@ async fn a_host_that_is_killed_leaves_its_call_tool_task_and_job_to_the_next_one
     assert_eq!(next.handled("script:wait", 2).await?.len(), 2);
     assert_eq!(next.handled("tool:hold", 1).await?.len(), 1);
     // Both executions of the call and of the task have enqueued a job under one key, with the token that came with them.
-    let (workspace, name) = project();
+    let (workspace, name) = runfleet_tests::project();
     let page = fleet.store.list_jobs(&workspace, &name, 20).await?;
     let noted: Vec<_> = page.jobs.iter().filter(|job| job.job.as_str() == "noted").collect();
     assert_eq!(noted.len(), 2, "{noted:?}");

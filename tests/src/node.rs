@@ -55,12 +55,7 @@ impl NodeHost {
     /// Starts a host of the example project's key that runs the code in `folder`, makes its version active, and waits until it takes
     /// jobs, tasks and calls.
     pub async fn start(fleet: &Fleet, folder: &Path) -> Result<Self> {
-        Self::start_with(fleet, folder, &[]).await
-    }
-
-    /// The same with more in its environment.
-    pub async fn start_with(fleet: &Fleet, folder: &Path, env: &[(&str, &str)]) -> Result<Self> {
-        Self::run(fleet, folder, env, |_| ()).await
+        Self::start_heard(fleet, folder, |_| ()).await
     }
 
     /// The same; `heard` gets each line of its log as it comes.
@@ -69,19 +64,9 @@ impl NodeHost {
         folder: &Path,
         heard: impl Fn(&Value) + Send + 'static,
     ) -> Result<Self> {
-        Self::run(fleet, folder, &[], heard).await
-    }
-
-    async fn run(
-        fleet: &Fleet,
-        folder: &Path,
-        env: &[(&str, &str)],
-        heard: impl Fn(&Value) + Send + 'static,
-    ) -> Result<Self> {
         let (mut command, dir) = command(fleet, folder)?;
         let mut child = command
             .args(["--activate", "--show-errors"])
-            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
