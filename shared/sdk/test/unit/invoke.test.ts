@@ -163,7 +163,8 @@ test("files define what they export as default and in lists, each thing once", (
   assert.deepEqual(problems.map(({ file }) => file), ["src/jobs/other.ts", "src/main.ts", "src/bad name.ts", "src/plain.ts"]);
 });
 
-test("a version is registered with what the fleet has to know", async () => {
+/** NB-09 */
+test("a version is registered with what the fleet has to know, and without tools that only a browser can carry out", async () => {
   const nothing = (): void => {};
   const { project } = collect([{
     file: "src/index.ts",
@@ -175,7 +176,7 @@ test("a version is registered with what the fleet has to know", async () => {
     },
   }]);
   const tool = await prepareTool({ scope: "GENERAL", definition: { description: "d" }, invoke: nothing }, { name: "find", file: "ai/tools/find.ts" });
-  const window = await prepareTool({ scope: "GENERAL", execution: "frontend", definition: { description: "d" }, invoke: nothing }, { name: "window", file: "x" });
+  const window = await prepareTool({ scope: "GENERAL", execution: "frontend", defaultPermission: "ALLOW", definition: { description: "d" }, invoke: nothing }, { name: "window", file: "x" });
   assert.deepEqual(manifest("1.0.0", project, [tool, window]), {
     version: "1.0.0",
     jobs: [{ key: "j", name: "j", timeoutMs: 30_000, maxAttempts: 5, schedule: { cron: "0 2 * * *", timeZone: "Asia/Tokyo" } }],
