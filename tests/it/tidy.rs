@@ -14,7 +14,7 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
 }
 
 /// All files below `dir` with one of the endings, relative to the root; nothing built, nothing installed.
-fn files(dir: &str, endings: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn files(dir: &str, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![root().join(dir)];
     while let Some(dir) = open.pop() {
