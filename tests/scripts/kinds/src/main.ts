@@ -21,7 +21,7 @@ async function held(file: unknown): Promise<void> {
 export const jobs = [
   defineJob({ key: "noted" }, () => {}),
   defineJob({ key: "decided" }, () => {}),
-  defineJob<{ hold: string }>({ key: "wait" }, async ({ payload, log }) => {
+  defineJob<{ hold: string }>({ key: "wait", timeoutMs: 60_000 }, async ({ payload, log }) => {
     log.info("begun", { by: "job" });
     await held(payload?.hold);
   }),

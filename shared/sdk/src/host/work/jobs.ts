@@ -6,16 +6,13 @@ import type { Delivery, Handler } from "../amqp/consumer.js";
 import type { Publisher } from "../amqp/publisher.js";
 import { type Outcome, type Shop, execute, tokenOf, traceOf } from "./execute.js";
 import type { Fields } from "./read.js";
-import { type Address, type Asked, json, telling } from "./tell.js";
+import { type Address, type Asked, json, RETURNS_MAX, telling } from "./tell.js";
 
 /** Time of an attempt that states none, in milliseconds. */
 const TIMEOUT_MS = 30_000;
 
 /** Longest time of an attempt, in milliseconds. */
 const TIMEOUT_MAX_MS = 600_000;
-
-/** Deliveries after which a job is taken to kill its host. Restarts of hosts count too, so this is far above what they cause. */
-const RETURNS_MAX = 20;
 
 /** How an attempt failed. */
 interface JobError {

@@ -13,7 +13,7 @@ import type { ExecutionFacts } from "../run/protocol.js";
 import { type Outcome, type Shop, execute, tokenOf, traceOf } from "./execute.js";
 import { Progress } from "./progress.js";
 import { type Fields, isObject } from "./read.js";
-import { ANSWERS, type Asked, json, telling } from "./tell.js";
+import { ANSWERS, type Asked, json, RETURNS_MAX, telling } from "./tell.js";
 
 /** Time that an answer needs to get back before its deadline, in milliseconds. */
 const WAY_BACK_MS = 250;
@@ -56,6 +56,10 @@ function asked(shop: Shop, publisher: Publisher, fields: Fields, delivery: Deliv
         if (delivery.returns < ELSEWHERE_MAX) return undefined;
         // A Process has attempts of its own: at the next one there may be a host that has it.
         return answer(tool ? failed("TOOL_NOT_DECLARED", false) : failed("TASK_NOT_DECLARED", true));
+      }
+      if (delivery.returns >= RETURNS_MAX) {
+        shop.log("error", "a request has come back too often and is given up", { id: requestId, returns: delivery.returns });
+        return answer(failed("HOST_CRASHED", false));
       }
       const progress = new Progress((text, seq) => {
         const { workspace, project } = shop;

@@ -16,6 +16,9 @@ export const ANSWERS = "x.answers";
 /** Longest time for an answer to be confirmed, over lost connections too. After that the message goes back. */
 const TELL_MS = 60_000;
 
+/** Deliveries after which a message is taken to kill its hosts. Restarts of hosts count too, so this is far above what they cause. */
+export const RETURNS_MAX = 20;
+
 /** An answer that is ready to be told. */
 export interface Answer {
   readonly kind: string;

@@ -104,15 +104,6 @@ test("arguments that do not fit and errors become results that the model reads",
   assert.deepEqual(found.get(13), { ok: { status: "success", content: "a text" } });
 });
 
-test("what no version of the project declares is told after it was offered a few times", async () => {
-  const { ask, outcomes } = await standing();
-  ask("tool", "not-there", 21, {});
-  ask("task", "not-there", 22, {});
-  const found = await outcomes(21, 22);
-  assert.deepEqual(found.get(21), { failed: { code: "TOOL_NOT_DECLARED", retry: false } });
-  assert.deepEqual(found.get(22), { failed: { code: "TASK_NOT_DECLARED", retry: true } });
-});
-
 test("a request goes to the host that declares what it asks for, whichever takes it first", async (context) => {
   const { fleet, host, ask, outcomes } = await standing();
   const SHIP = `import { defineScript } from "@cogover/sdk";
