@@ -15,7 +15,7 @@ local found = redis.call("HMGET", KEYS[1], "state", "fence", "word", "unsure", "
   "seq", "since")
 if not found[1] then return { "missing" } end
 if found[1] == "DONE" then return { "known", found[3], found[9] or "", "0" } end
-if found[2] ~= ARGV[1] then return { "lost" } end
+if found[2] ~= ARGV[1] or found[1] == "WAITING" then return { "lost" } end
 local state = redis.call("HMGET", KEYS[2], "state", "delivery")
 local run = { live = state[1] and not FINAL[state[1]], delivery = state[2] }
 local how, word, unsure = ARGV[2], ARGV[3], found[4] == "1"

@@ -11,6 +11,8 @@ use crate::world::World;
 
 const LEASE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
+/// Some time ahead of every clock.
+const QUIET_UNTIL_MS: u64 = 4_000_000_000_000;
 const PER_RUN: i32 = 2;
 const PER_DAY: i32 = 4;
 const CALLS: [&str; 3] = ["c1", "c2", "c3"];
@@ -18,6 +20,13 @@ const BLOCKED: Refused<'static> =
     Refused { status: DeliveryStatus::Blocked, code: "RECIPIENT_NOT_FOUND" };
 const BROKEN: Refused<'static> =
     Refused { status: DeliveryStatus::Failed, code: "DELIVERY_FAILED" };
+
+const NOT_SENT: Delivery = Delivery {
+    status: DeliveryStatus::NotSent,
+    error_code: None,
+    conversation: None,
+    new_conversation: false,
+};
 
 /// One step. Messages are named by the place of their run and of their call.
 #[derive(Debug, Clone)]
@@ -27,6 +36,7 @@ enum Step {
         call: usize,
         dedups: bool,
         refused: bool,
+        quiet: bool,
     },
     Mark {
         run: usize,
@@ -43,8 +53,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let (run, call) = (0..3_usize, 0..CALLS.len());
     let rarely = prop::bool::weighted(0.15);
     let step = prop_oneof![
-        6 => (run.clone(), call.clone(), any::<bool>(), rarely)
-            .prop_map(|(run, call, dedups, refused)| Step::Reserve { run, call, dedups, refused }),
+        6 => (run.clone(), call.clone(), any::<bool>(), rarely, prop::bool::weighted(0.3))
+            .prop_map(|(run, call, dedups, refused, quiet)| {
+                Step::Reserve { run, call, dedups, refused, quiet }
+            }),
         6 => (run.clone(), call, rarely, 0..6_u8)
             .prop_map(|(run, call, stale, how)| Step::Mark { run, call, stale, how }),
         1 => run.prop_map(Step::EndRun),
@@ -61,6 +73,13 @@ enum Message {
         fence: u64,
         until: i64,
         unsure: bool,
+        /// Whether it has ever had to wait.
+        waited: bool,
+    },
+    /// `counted`: for the day.
+    Waiting {
+        fence: u64,
+        counted: bool,
     },
     Done(Delivery),
 }
@@ -84,6 +103,12 @@ impl Run {
         }
     }
 
+    /// One of its messages waits.
+    fn put_off(&mut self, call: usize, fence: u64, counted: bool) {
+        self.settle(call, NOT_SENT);
+        self.messages[call] = Message::Waiting { fence, counted };
+    }
+
     fn end(&mut self) {
         let sending = |message: &Message| matches!(message, Message::Sending { .. });
         let is_sent =
@@ -91,12 +116,7 @@ impl Run {
         if !is_sent && self.messages.iter().any(sending) {
             self.delivery = Some(of(UNAVAILABLE));
         }
-        self.delivery.get_or_insert(Delivery {
-            status: DeliveryStatus::NotSent,
-            error_code: None,
-            conversation: None,
-            new_conversation: false,
-        });
+        self.delivery.get_or_insert(NOT_SENT);
         self.live = false;
     }
 }
@@ -110,6 +130,8 @@ struct Model<'a> {
     runs: Vec<Run>,
     /// Messages of the day that count.
     counted: i32,
+    /// Messages that wait.
+    waiting: i32,
     now: i64,
     /// What the clock is ahead at the beginning: a day has just begun, so that none ends during the test.
     ahead: i64,
@@ -118,8 +140,9 @@ struct Model<'a> {
 impl Model<'_> {
     async fn step(&mut self, step: &Step) {
         match *step {
-            Step::Reserve { run, call, dedups, refused } => {
-                self.reserve(run, call, dedups, refused.then_some(BLOCKED)).await;
+            Step::Reserve { run, call, dedups, refused, quiet } => {
+                let refused = refused.then_some(BLOCKED);
+                self.reserve(run, call, dedups, refused, quiet && refused.is_none()).await;
             }
             Step::Mark { run, call, stale, how } => self.mark(run, call, stale, how).await,
             Step::EndRun(run) => {
@@ -136,22 +159,36 @@ impl Model<'_> {
         }
     }
 
-    async fn reserve(
-        &mut self,
+    async fn ask(
+        &self,
         place: usize,
         call: usize,
         sink_dedups: bool,
         refused: Option<Refused<'static>>,
-    ) {
-        let run = &mut self.runs[place];
+        quiet: bool,
+    ) -> Reserved {
+        let run = &self.runs[place];
         let caps = MessageCaps {
             per_run: PER_RUN.unsigned_abs(),
             per_day: PER_DAY.unsigned_abs(),
             ..NO_CAPS
         };
         let wish = self.chat.message(run.id, CALLS[call]);
-        let wish = Reserve { latest: false, caps, sink_dedups, refused, ..wish };
-        let answer = self.chat.reserve(&wish).await;
+        let not_before_ms = quiet.then_some(QUIET_UNTIL_MS);
+        let wish = Reserve { latest: false, caps, sink_dedups, refused, not_before_ms, ..wish };
+        self.chat.reserve(&wish).await
+    }
+
+    async fn reserve(
+        &mut self,
+        place: usize,
+        call: usize,
+        sink_dedups: bool,
+        refused: Option<Refused<'static>>,
+        quiet: bool,
+    ) {
+        let answer = self.ask(place, call, sink_dedups, refused, quiet).await;
+        let run = &mut self.runs[place];
         let known = |delivery: Delivery, first| Reserved::Known { delivery, first };
         let now = self.now;
         let expected = match run.messages[call].clone() {
@@ -160,9 +197,18 @@ impl Model<'_> {
                 assert!(matches!(answer, Reserved::Busy { .. }), "{answer:?}");
                 return;
             }
-            Message::Sending { fence, until, unsure } => {
+            Message::Waiting { fence, counted } => {
+                if !self.wait_is_over(place, call, counted, refused, quiet, &answer) {
+                    return;
+                }
+                let until = self.now + LEASE_MS;
+                self.runs[place].messages[call] =
+                    Message::Sending { fence: fence + 1, until, unsure: false, waited: true };
+                return self.is_sending(place, &answer, fence + 1);
+            }
+            Message::Sending { fence, until, unsure, waited } => {
                 let unsure = unsure || until != 0;
-                if !run.live || (unsure && (!sink_dedups || refused.is_some())) {
+                if (!run.live && !waited) || (unsure && (!sink_dedups || refused.is_some())) {
                     run.settle(call, of(UNAVAILABLE));
                     self.counted -= i32::from(!unsure);
                     run.counted -= i32::from(!unsure);
@@ -172,22 +218,34 @@ impl Model<'_> {
                     self.counted -= 1;
                     run.counted -= 1;
                     known(of(refused), true)
+                } else if quiet && !unsure {
+                    run.put_off(call, fence, true);
+                    self.waiting += 1;
+                    Reserved::Waiting { due_ms: QUIET_UNTIL_MS }
                 } else {
                     let until = now + LEASE_MS;
-                    run.messages[call] = Message::Sending { fence: fence + 1, until, unsure };
+                    run.messages[call] =
+                        Message::Sending { fence: fence + 1, until, unsure, waited };
                     return self.is_sending(place, &answer, fence + 1);
                 }
             }
             Message::New if !run.live => Reserved::RunEnded,
             Message::New => {
-                let over = run.counted >= PER_RUN || self.counted >= PER_DAY;
+                let day = if quiet { self.waiting } else { self.counted };
+                let over = run.counted >= PER_RUN || day >= PER_DAY;
                 if refused.is_some() || over {
                     let delivery = refused.map_or_else(rate_limited, of);
                     run.settle(call, delivery.clone());
                     known(delivery, true)
+                } else if quiet {
+                    run.counted += 1;
+                    run.put_off(call, 0, false);
+                    self.waiting += 1;
+                    Reserved::Waiting { due_ms: QUIET_UNTIL_MS }
                 } else {
                     let until = now + LEASE_MS;
-                    run.messages[call] = Message::Sending { fence: 1, until, unsure: false };
+                    run.messages[call] =
+                        Message::Sending { fence: 1, until, unsure: false, waited: false };
                     run.counted += 1;
                     self.counted += 1;
                     return self.is_sending(place, &answer, 1);
@@ -195,6 +253,40 @@ impl Model<'_> {
             }
         };
         assert_eq!(answer, expected);
+    }
+
+    /// Whether a message that waits is in somebody's hands now.
+    fn wait_is_over(
+        &mut self,
+        place: usize,
+        call: usize,
+        counted: bool,
+        refused: Option<Refused<'static>>,
+        quiet: bool,
+        answer: &Reserved,
+    ) -> bool {
+        let run = &mut self.runs[place];
+        let full = !counted && self.counted >= PER_DAY;
+        let decided = match refused {
+            // Runs end by being cancelled here.
+            _ if !run.live => Some(NOT_SENT),
+            Some(refused) => Some(of(refused)),
+            None if quiet => {
+                assert_eq!(*answer, Reserved::Waiting { due_ms: QUIET_UNTIL_MS });
+                return false;
+            }
+            None => full.then(rate_limited),
+        };
+        self.waiting -= 1;
+        let Some(delivery) = decided else {
+            self.counted += i32::from(!counted);
+            return true;
+        };
+        run.counted -= 1;
+        self.counted -= i32::from(counted);
+        run.settle(call, delivery.clone());
+        assert_eq!(*answer, Reserved::Known { delivery, first: true });
+        false
     }
 
     /// All messages of a run go to one conversation.
@@ -209,6 +301,7 @@ impl Model<'_> {
         let run = &mut self.runs[place];
         let fence = match run.messages[call] {
             Message::Sending { fence, .. } => fence - u64::from(stale),
+            Message::Waiting { fence, .. } => fence,
             Message::New | Message::Done(_) => 1,
         };
         let how = match how {
@@ -221,7 +314,7 @@ impl Model<'_> {
         };
         let wish = self.chat.message(run.id, CALLS[call]);
         let answer = self.chat.mark(&wish, fence, how).await;
-        let (fence, unsure) = match run.messages[call].clone() {
+        let (fence, unsure, waited) = match run.messages[call].clone() {
             Message::New => return assert_eq!(answer, Marked::Missing),
             Message::Done(delivery) => {
                 let Marked::Known { delivery: known, first: false, .. } = answer else {
@@ -229,17 +322,19 @@ impl Model<'_> {
                 };
                 return assert_eq!(known, delivery);
             }
+            // Nobody has it.
+            Message::Waiting { .. } => return assert_eq!(answer, Marked::Lost),
             Message::Sending { .. } if stale => return assert_eq!(answer, Marked::Lost),
-            Message::Sending { fence, unsure, .. } => (fence, unsure),
+            Message::Sending { fence, unsure, waited, .. } => (fence, unsure, waited),
         };
         let (id, new) = run.conversation.expect("a conversation");
         let delivery = match how {
             MarkHow::Later | MarkHow::Unsure => {
                 let unsure = unsure || how == MarkHow::Unsure;
-                run.messages[call] = Message::Sending { fence, until: 0, unsure };
+                run.messages[call] = Message::Sending { fence, until: 0, unsure, waited };
                 return assert_eq!(answer, Marked::Later);
             }
-            MarkHow::Post if !run.live => of(UNAVAILABLE),
+            MarkHow::Post if !run.live && !waited => of(UNAVAILABLE),
             MarkHow::Sent | MarkHow::Post => {
                 run.sent += 1;
                 crate::chat_world::sent(id, new)
@@ -259,6 +354,11 @@ impl Model<'_> {
     }
 
     async fn check(&self) {
+        let mut raw = self.chat.world.raw().await;
+        let caps = self.chat.world.key_name("chatcaps:acme:coach:ada");
+        let waiting: Option<i32> =
+            redis::cmd("HGET").arg(caps).arg("waiting").query_async(&mut raw).await.unwrap();
+        assert_eq!(waiting.unwrap_or_default(), self.waiting);
         for run in &self.runs {
             assert_eq!(self.chat.delivery(run.id).await, run.delivery);
             assert_eq!(self.chat.world.load(run.id).await.state.is_final(), !run.live);
@@ -299,7 +399,7 @@ proptest! {
                     sent: 0,
                 });
             }
-            let mut model = Model { chat: &chat, runs, counted: 0, now: 0, ahead };
+            let mut model = Model { chat: &chat, runs, counted: 0, waiting: 0, now: 0, ahead };
             for step in &steps {
                 model.step(step).await;
             }
