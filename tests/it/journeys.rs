@@ -15,7 +15,7 @@ use runfleet_tests::{BOUND, Fleet, Jobs, Options, project, start};
 use serde_json::{Value, json};
 
 async fn fleet() -> Result<Fleet> {
-    Fleet::start(Options::default()).await
+    Fleet::start(Options::of_processes()).await
 }
 
 fn jobs(fleet: &Fleet) -> Jobs {
@@ -151,7 +151,7 @@ async fn a_request_that_is_sent_twice_makes_one_run() -> Result<()> {
 async fn a_long_process_is_executed_in_slices() -> Result<()> {
     let options = Options {
         settings: vec![("RUNFLEET_SLICE_STEPS".to_owned(), "50".to_owned())],
-        ..Options::default()
+        ..Options::of_processes()
     };
     let fleet = Fleet::start(options).await?;
     let jobs = jobs(&fleet);
@@ -230,7 +230,8 @@ async fn a_refused_start_leaves_nothing_behind() -> Result<()> {
 /// CG-143
 #[tokio::test]
 async fn a_project_starts_no_more_than_its_day_allows() -> Result<()> {
-    let fleet = Fleet::start(Options { starts_per_day: Some(5), ..Options::default() }).await?;
+    let fleet =
+        Fleet::start(Options { starts_per_day: Some(5), ..Options::of_processes() }).await?;
     let client = fleet.client()?;
     let calls: Vec<_> = (0..20).map(|_| client.processes().start_with(&GOOD)).collect();
     let answers = futures_util::future::join_all(calls).await;
@@ -288,8 +289,7 @@ async fn a_run_of_another_project_is_not_found() -> Result<()> {
 
 #[tokio::test]
 async fn the_alarm_of_a_lost_wake_up_brings_the_run_to_its_end() -> Result<()> {
-    let mut fleet =
-        Fleet::start(Options { without: vec!["process-runner"], ..Options::default() }).await?;
+    let mut fleet = Fleet::start(Options::only(&["start-intake", "completion-dispatcher"])).await?;
     let jobs = jobs(&fleet);
     let started = fleet.client()?.processes().start_with(&GOOD).await?;
     wait_until("the wake-up is on the queue", BOUND, || async {
@@ -307,7 +307,7 @@ async fn the_alarm_of_a_lost_wake_up_brings_the_run_to_its_end() -> Result<()> {
 async fn a_job_that_was_applied_a_moment_ago_gets_its_outcome() -> Result<()> {
     // Nobody is told of changes in this fleet: only asking again finds them.
     let settings = vec![("RUNFLEET_CATALOG_EVERY_MS".to_owned(), "600000".to_owned())];
-    let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
+    let fleet = Fleet::start(Options { settings, ..Options::of_processes() }).await?;
     let jobs = jobs(&fleet);
     let client = fleet.client()?;
     // Now both workers have the catalog in memory.

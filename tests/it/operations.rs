@@ -24,7 +24,8 @@ const RUNNER_QUEUE: &str = "process-runner.interactive";
 
 /// A fleet whose runs stay where they are: nobody runs Processes.
 async fn held_up(options: Options) -> Result<Fleet> {
-    Fleet::start(Options { without: vec!["process-runner"], ..options }).await
+    let Options { without, .. } = Options::only(&["start-intake", "completion-dispatcher"]);
+    Fleet::start(Options { without, ..options }).await
 }
 
 /// The same, with alarms that never ring in a test: what is healed is healed by something else.
@@ -123,7 +124,7 @@ async fn a_run_that_is_paused_does_nothing_until_it_is_resumed() -> Result<()> {
 /// CG-203
 #[tokio::test]
 async fn what_has_ended_cannot_be_held_corrected_or_told_anything() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let (jobs, client) = (jobs(&fleet), fleet.client()?);
     let run = started(&client).await?;
     assert_eq!(outcome_state(&jobs, &run).await?, "COMPLETED");
@@ -303,7 +304,7 @@ async fn intake_killed_between_resuming_a_run_and_waking_it_loses_nothing() -> R
 async fn a_run_in_the_middle_of_its_slices_is_cancelled_for_good() -> Result<()> {
     let options = Options {
         settings: vec![("RUNFLEET_SLICE_STEPS".to_owned(), "2".to_owned())],
-        ..Options::default()
+        ..Options::of_processes()
     };
     let fleet = Fleet::start(options).await?;
     let (jobs, client) = (jobs(&fleet), fleet.client()?);
@@ -632,7 +633,7 @@ async fn completed(client: &Client, run: &str) -> Result<()> {
 /// CG-209
 #[tokio::test]
 async fn a_user_task_is_assigned_and_completed_and_its_run_goes_on() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let client = fleet.client()?;
     let input = json!({"customerId": "c-7", "email": "c@example.com"});
     let run = started_as(&client, "onboard-customer", &input).await?;
@@ -676,7 +677,7 @@ async fn a_user_task_is_assigned_and_completed_and_its_run_goes_on() -> Result<(
 /// CG-202, CG-205
 #[tokio::test]
 async fn a_message_that_comes_while_its_run_is_paused_is_dealt_with_afterwards() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let client = fleet.client()?;
     let run = started_as(&client, "remind", &json!({"invoiceId": "i-7", "people": []})).await?;
     wait_until("the run waits for its message", BOUND, || async {

@@ -35,7 +35,7 @@ pub(crate) async fn outcome(jobs: &Jobs, run: RunId) -> Result<(String, Value)> 
 #[tokio::test]
 async fn a_timer_of_a_run_rings_once_also_when_it_was_due_while_everything_was_down() -> Result<()>
 {
-    let mut fleet = Fleet::start(Options::default()).await?;
+    let mut fleet = Fleet::start(Options::of_processes()).await?;
     let elements = format!(
         r#"{ENDS}<intermediateCatchEvent id="t"><timerEventDefinition><timeDuration>PT1S</timeDuration>
         </timerEventDefinition></intermediateCatchEvent>
@@ -61,7 +61,7 @@ async fn a_timer_of_a_run_rings_once_also_when_it_was_due_while_everything_was_d
 
 #[tokio::test]
 async fn a_message_comes_to_the_run_of_its_key_also_when_it_came_before_it() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let elements = format!(
         r#"{ENDS}<intermediateCatchEvent id="c"><extensionElements><zeebe:ioMapping>
         <zeebe:output source="=amount" target="answer"/></zeebe:ioMapping></extensionElements>
@@ -94,7 +94,7 @@ async fn a_message_comes_to_the_run_of_its_key_also_when_it_came_before_it() -> 
 
 #[tokio::test]
 async fn a_user_task_waits_for_its_person_and_takes_what_the_person_gives() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let elements = format!(
         r#"{ENDS}<userTask id="u" name="Look at it"><extensionElements><zeebe:userTask/>
         <zeebe:assignmentDefinition assignee="ada" candidateGroups="=[&quot;sales&quot;]"/></extensionElements></userTask>"#
@@ -166,7 +166,7 @@ fn caller(called: &str) -> String {
 
 #[tokio::test]
 async fn a_called_process_runs_on_one_step_of_the_budget_and_gives_back_its_output() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     fleet.apply_process("caller", &caller("approve-discount")).await?;
     let (jobs, client) = (jobs(&fleet), fleet.client()?);
     let run = started(&client, "caller", &json!({})).await?;
@@ -185,7 +185,7 @@ async fn a_called_process_runs_on_one_step_of_the_budget_and_gives_back_its_outp
 
 #[tokio::test]
 async fn runs_that_a_cancelled_run_has_called_end_with_it() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let wait = format!(r#"{ENDS}<receiveTask id="c" messageRef="m"/>"#);
     let amount = r#"<rf:variable name="amount" direction="input" type="number"/>"#;
     fleet
@@ -217,7 +217,7 @@ async fn runs_that_a_cancelled_run_has_called_end_with_it() -> Result<()> {
 
 #[tokio::test]
 async fn a_signal_of_one_run_reaches_all_that_wait_for_it() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let signal = r#"<signal id="g" name="opened"/>"#;
     let wait = format!(
         r#"{ENDS}<intermediateCatchEvent id="c"><signalEventDefinition signalRef="g"/></intermediateCatchEvent>"#
@@ -248,7 +248,7 @@ async fn a_signal_of_one_run_reaches_all_that_wait_for_it() -> Result<()> {
 #[tokio::test]
 async fn an_expression_that_takes_too_long_ends_its_run_with_the_reason() -> Result<()> {
     let limit = ("RUNFLEET_EVALUATION_TIME_LIMIT_MS".to_owned(), "1".to_owned());
-    let fleet = Fleet::start(Options { settings: vec![limit], ..Options::default() }).await?;
+    let fleet = Fleet::start(Options { settings: vec![limit], ..Options::of_processes() }).await?;
     let slow = "=count(for a in 1..1500 return count(for b in 1..40 return a + b))";
     let elements = format!(
         r#"{ENDS}<scriptTask id="t"><extensionElements><zeebe:script expression="{slow}" resultVariable="answer"/>

@@ -23,6 +23,12 @@ fn options() -> Result<ProcessStartOptions, Error> {
     ProcessStartOptions::default().input(&json!({"amount": 120}))
 }
 
+/// Nobody carries out what is started here.
+async fn fleet(options: Options) -> Result<Fleet> {
+    let Options { without, .. } = Options::only(&["start-intake"]);
+    Fleet::start(Options { without, ..options }).await
+}
+
 async fn start(client: &Client) -> Result<String, Error> {
     Ok(client.processes().start("approve-discount", options()?).await?.instance_id)
 }
@@ -30,7 +36,7 @@ async fn start(client: &Client) -> Result<String, Error> {
 /// CG-145
 #[tokio::test]
 async fn an_execution_without_a_step_left_starts_nothing() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = fleet(Options::default()).await?;
     let spent = client(&fleet, |claims| claims.hops = 0)?;
     let error = start(&spent).await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::MaxHopExceeded));
@@ -42,7 +48,7 @@ async fn an_execution_without_a_step_left_starts_nothing() -> Result<()> {
 /// CG-010
 #[tokio::test]
 async fn a_token_of_a_version_that_nobody_approved_starts_nothing() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = fleet(Options::default()).await?;
     let active = client(&fleet, |claims| claims.version = Some("1".into()))?;
     start(&active).await?;
     let unknown = client(&fleet, |claims| claims.version = Some("0.9".into()))?;
@@ -52,7 +58,7 @@ async fn a_token_of_a_version_that_nobody_approved_starts_nothing() -> Result<()
 
 #[tokio::test]
 async fn a_batch_that_is_revoked_starts_nothing_more() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = fleet(Options::default()).await?;
     let claims = fleet.claims();
     let batch = client(&fleet, |own| own.clone_from(&claims))?;
     start(&batch).await?;
@@ -66,7 +72,7 @@ async fn a_batch_that_is_revoked_starts_nothing_more() -> Result<()> {
 /// CG-143
 #[tokio::test]
 async fn a_backfill_over_the_daily_limit_waits_for_the_next_day_when_it_says_so() -> Result<()> {
-    let fleet = Fleet::start(Options { starts_per_day: Some(1), ..Options::default() }).await?;
+    let fleet = fleet(Options { starts_per_day: Some(1), ..Options::default() }).await?;
     start(&fleet.client()?).await?;
     let mut claims = fleet.claims();
     claims.wait_for_day = true;
@@ -100,7 +106,7 @@ async fn a_backfill_over_the_daily_limit_waits_for_the_next_day_when_it_says_so(
 #[tokio::test]
 async fn a_request_without_a_token_of_this_audience_is_refused_and_nothing_is_written() -> Result<()>
 {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = fleet(Options::default()).await?;
     let elsewhere = client(&fleet, |claims| claims.aud = "elsewhere".into())?;
     assert_eq!(start(&elsewhere).await.unwrap_err().reason(), Some("TOKEN_INVALID"));
     let request = json!({"operation": "processes.start", "payload": {

@@ -92,7 +92,7 @@ fn answers(request: &HostRequest) -> Host {
 #[tokio::test]
 async fn a_task_waits_for_a_host_and_goes_on_with_the_first_answer_that_comes_in_time() -> Result<()>
 {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let header =
         r#"<zeebe:taskHeaders><zeebe:header key="warehouse" value="east"/></zeebe:taskHeaders>"#;
     fleet.apply_process("patient", &work("patient", 2, header)).await?;
@@ -137,7 +137,7 @@ fn is_asked(view: &RunView) -> bool {
 #[tokio::test]
 async fn a_task_that_has_failed_for_good_is_shown_and_goes_on_when_somebody_retries_it()
 -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let pause = r#"<rf:retry backOffSeconds="1"/>"#;
     fleet.apply_process("pack", &work("pack", 2, pause)).await?;
     let (jobs, client) = (jobs(&fleet), fleet.client()?);
@@ -194,7 +194,7 @@ async fn an_http_task_is_called_with_one_key_until_it_works_or_can_not_work() ->
     })
     .await?;
     let fleet =
-        Fleet::start(Options { settings: vec![web.allowed()], ..Options::default() }).await?;
+        Fleet::start(Options { settings: vec![web.allowed()], ..Options::of_processes() }).await?;
     fleet.apply_process("caller", &caller()).await?;
     let (jobs, client) = (jobs(&fleet), fleet.client()?);
     let mut runs = Vec::new();
@@ -244,7 +244,7 @@ async fn fulfilment(client: &Client, order: &str) -> Result<RunId> {
 
 #[tokio::test]
 async fn the_example_of_an_order_is_shipped_or_ends_without_stock_or_is_cancelled() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let (jobs, client) = (jobs(&fleet), fleet.client()?);
     let host = host(&fleet, warehouse);
     let shipped = fulfilment(&client, "o-1").await?;
@@ -303,7 +303,7 @@ async fn the_example_of_a_customer_opens_an_account_or_finds_that_there_is_one()
     std::fs::write(secrets.path().join("demo/ACCOUNTS_TOKEN"), "acc-s3cret\n")?;
     let folder = secrets.path().display().to_string();
     let settings = vec![web.allowed(), ("RUNFLEET_HTTP_SECRETS_DIR".to_owned(), folder)];
-    let fleet = Fleet::start(Options { settings, ..Options::default() }).await?;
+    let fleet = Fleet::start(Options { settings, ..Options::of_processes() }).await?;
     let url = web.url("/accounts");
     let changes = [("https://accounts.example.com/accounts", url.as_str()), (">P1D<", ">PT0.2S<")];
     let id = apply_changed(&fleet, "onboard-customer", &changes).await?;
@@ -335,7 +335,7 @@ async fn the_example_of_a_customer_opens_an_account_or_finds_that_there_is_one()
 
 #[tokio::test]
 async fn the_example_of_an_invoice_reminds_everybody_until_it_is_paid_or_given_up() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let changes = [(">R3/P7D<", ">R3/PT1S<"), (">P30D<", ">PT6S<")];
     let id = apply_changed(&fleet, "remind", &changes).await?;
     let (jobs, client) = (jobs(&fleet), fleet.client()?);
@@ -367,7 +367,7 @@ fn both() -> String {
 #[tokio::test]
 async fn what_happens_to_a_run_does_not_have_it_ask_again_for_what_is_open_or_answered()
 -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     fleet.apply_process("both", &both()).await?;
     let (jobs, client) = (jobs(&fleet), fleet.client()?);
     let host = host(&fleet, |request| match request.name.as_str() {
@@ -394,7 +394,7 @@ async fn what_happens_to_a_run_does_not_have_it_ask_again_for_what_is_open_or_an
 /// CG-204
 #[tokio::test]
 async fn an_operation_that_comes_again_after_its_run_has_ended_is_not_refused() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let elements = format!(
         r#"{ENDS}<userTask id="u"><extensionElements><zeebe:userTask/></extensionElements></userTask>"#
     );
@@ -419,7 +419,7 @@ async fn an_operation_that_comes_again_after_its_run_has_ended_is_not_refused() 
 
 #[tokio::test]
 async fn a_signal_is_not_sent_again_when_its_sender_goes_on_later() -> Result<()> {
-    let fleet = Fleet::start(Options::default()).await?;
+    let fleet = Fleet::start(Options::of_processes()).await?;
     let signal = r#"<signal id="g" name="opened"/>"#;
     let sender = format!(
         r#"{ENDS}<intermediateThrowEvent id="t"><signalEventDefinition signalRef="g"/></intermediateThrowEvent>

@@ -46,6 +46,19 @@ pub struct Options {
     pub starts_per_day: Option<u32>,
 }
 
+impl Options {
+    /// A fleet of these workers alone.
+    pub fn only(workers: &[&str]) -> Self {
+        let others = WORKERS.into_iter().filter(|worker| !workers.contains(worker));
+        Self { without: others.collect(), ..Self::default() }
+    }
+
+    /// A fleet of what Processes need.
+    pub fn of_processes() -> Self {
+        Self::only(&["start-intake", "process-runner", "completion-dispatcher"])
+    }
+}
+
 struct Running {
     child: Child,
 }
