@@ -110,7 +110,7 @@ async fn tools_of_an_mcp_server_over_http_that_begin_with_get_run_at_once_and_ot
     fleet.remove().await
 }
 
-/// NB-16, NB-17
+/// NB-16, NB-17, NB-40
 #[tokio::test]
 async fn a_host_is_told_context_arguments_and_call_and_may_tell_how_far_it_has_got() -> Result<()> {
     let scripts = format!("{}/scripts", env!("CARGO_MANIFEST_DIR"));
