@@ -11,7 +11,7 @@ use runfleet_runtime::clock::now_ms;
 use runfleet_testkit::Servers;
 
 use super::count;
-use super::messages::Messages;
+use super::messages::{Messages, person};
 
 /// Messages that an agent wants to send each person.
 const EACH: usize = 10;
@@ -56,15 +56,13 @@ pub(crate) async fn exact(servers: Servers, most: usize, in_flight: usize) -> Re
         // No attempt may be taken for dead on a machine that is busy.
         ("RUNFLEET_CHAT_LEASE_MS", "60000"),
     ];
-    let mut messages = Messages::start_with(servers, &settings).await?;
-    let known: Vec<String> = (0..people).map(|person| format!("{{id: {}}}", id(person))).collect();
-    messages.post.people(&known.join(", ")).await?;
+    let mut messages = Messages::start_with(servers, &settings, people).await?;
     messages.post.fleet.spawn(WORKERS[1], None)?;
     messages.post.fleet.ready(WORKERS[1]).await?;
     let messages = messages;
     let today = day();
     let runs = stream::iter(0..people)
-        .map(async |person| messages.post.run("hook", &id(person)).await)
+        .map(async |number| messages.post.run("hook", &person(number)).await)
         .buffered(AT_ONCE);
     let runs: Vec<RunId> = runs.try_collect().await.context("making runs")?;
 
@@ -96,10 +94,6 @@ fn judge(came: impl Iterator<Item = (String, String)>, people: usize) -> Result<
     }
     ensure!(each.len() == people, "{} people got messages and not {people}", each.len());
     Ok(all)
-}
-
-fn id(person: usize) -> String {
-    format!("p{person}")
 }
 
 /// The UTC day by number.
@@ -147,16 +141,16 @@ mod tests {
     #[test]
     fn one_message_too_many_too_few_or_twice_is_noticed() {
         let exact: Vec<(String, String)> =
-            (0..3 * PER_DAY).map(|number| (id(number % 3), format!("run.{number}"))).collect();
+            (0..3 * PER_DAY).map(|number| (person(number % 3), format!("run.{number}"))).collect();
         let judged = |came: &[(String, String)]| judge(came.iter().cloned(), 3);
         assert_eq!(judged(&exact).unwrap(), 3 * PER_DAY);
         assert!(judged(&exact[1..]).is_err());
-        let more = [exact.clone(), vec![(id(0), "run.more".to_owned())]].concat();
+        let more = [exact.clone(), vec![(person(0), "run.more".to_owned())]].concat();
         assert!(judged(&more).is_err());
         let mut twice = exact.clone();
         twice[0].1.clone_from(&exact[3].1);
         assert!(judged(&twice).is_err());
-        let nobody: Vec<_> = exact.iter().filter(|(person, _)| *person != id(2)).cloned().collect();
+        let nobody: Vec<_> = exact.iter().filter(|(who, _)| *who != person(2)).cloned().collect();
         assert!(judged(&nobody).is_err());
     }
 }

@@ -17,6 +17,9 @@ use crate::web::{Web, WebAnswer};
 /// Messages of one run.
 const EACH: usize = 10;
 
+/// People who get the messages of rounds. One alone could not get all of them in a day, whatever the settings.
+const PEOPLE: usize = 1_000;
+
 /// What was measured of one sink.
 pub(crate) struct Sent {
     /// From the first message to the last result.
@@ -40,14 +43,23 @@ const FREE: [(&str, &str); 4] = [
     ("RUNFLEET_CHAT_LEASE_MS", "60000"),
 ];
 
+/// The id of a person.
+pub(super) fn person(number: usize) -> String {
+    format!("p{number}")
+}
+
 impl Messages {
     /// Starts one delivery on `servers`, for rounds of messages that no cap holds up.
     pub(crate) async fn start(servers: Servers) -> Result<Self> {
-        Self::start_with(servers, &FREE).await
+        Self::start_with(servers, &FREE, PEOPLE).await
     }
 
-    /// The same with these settings.
-    pub(super) async fn start_with(servers: Servers, settings: &[(&str, &str)]) -> Result<Self> {
+    /// The same with these settings, and so many people.
+    pub(super) async fn start_with(
+        servers: Servers,
+        settings: &[(&str, &str)],
+        people: usize,
+    ) -> Result<Self> {
         let web = Web::start(|_, _| WebAnswer::new(204, Value::Null)).await?;
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         let options = Options {
@@ -59,6 +71,8 @@ impl Messages {
             ..Options::default()
         };
         let post = Post::start(sink_documents(&web.url(""), 1), options).await?;
+        let people: Vec<String> = (0..people).map(|n| format!("{{id: {}}}", person(n))).collect();
+        post.people(&people.join(", ")).await?;
         let ears = Ears::open(&post.fleet);
         Ok(Self { post, web, ears })
     }
@@ -70,8 +84,8 @@ impl Messages {
         self.web.forget();
         let before = self.decided("delivery", sink, "sent").await?;
         let mut runs = Vec::new();
-        for _ in 0..many.div_ceil(EACH) {
-            runs.push(self.post.run(agent, "ada").await?);
+        for run in 0..many.div_ceil(EACH) {
+            runs.push(self.post.run(agent, &person(run % PEOPLE)).await?);
         }
         let calls = (0..many).map(|number| (runs[number / EACH], number % EACH));
         let began = Instant::now();

@@ -84,7 +84,7 @@ impl Part {
                 "agents whose model answers at once: one turn, three turns with two tools, a further turn, memory in flight; half of RUNS"
             }
             Self::Messages => {
-                "RUNS messages to a person: into the conversation, and through a webhook; once 10,000 at most to 1,000 people with caps, counted"
+                "RUNS messages to people: into conversations, and through a webhook; once 10,000 at most to 1,000 people with caps, counted"
             }
             Self::Hosts => {
                 "start to outcome job handled by a host in Rust and by runfleet-host under Node.js, of Processes and agents; a fifth of RUNS"
