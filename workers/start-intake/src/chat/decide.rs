@@ -64,10 +64,13 @@ impl Chatting<'_> {
         answer(ChatDecided { run_id: run.to_string(), call_id: options.call_id.clone() })
     }
 
-    /// Closes everything that the active turn of a conversation and its parts show: the person has written something else. What
-    /// is held from now on closes itself.
-    pub(super) async fn close_held(&self, conversation: &str) -> Result<(), Trouble> {
-        let Some(page) = self.named(conversation).await? else { return Ok(()) };
+    /// Closes everything that `turn` and its parts show in their conversation: the person has written something else. What is held
+    /// from now on closes itself, and what a later turn holds is not concerned.
+    pub(super) async fn close_held(&self, conversation: &str, turn: RunId) -> Result<(), Trouble> {
+        let page = self.named(conversation).await?;
+        let Some(page) = page.filter(|page| page.conversation.active == Some(turn)) else {
+            return Ok(());
+        };
         let held = show::held(&page.conversation);
         let runs: BTreeSet<&str> = held.iter().map(|held| held.run_id.as_str()).collect();
         let id = event_id::of_request(&self.id).permanent("naming the event").after_writing()?;

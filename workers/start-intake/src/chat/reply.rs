@@ -53,8 +53,8 @@ impl Chatting<'_> {
         self.told(&conversation, seq);
         if active == Some(run) {
             self.wake(run, BEGUN).await.after_writing()?;
-        } else if held {
-            self.close_held(&options.conversation_id).await?;
+        } else if let Some(turn) = active.filter(|_| held) {
+            self.close_held(&options.conversation_id, turn).await?;
         }
         let queued = active.is_some_and(|active| active != run);
         answer(ChatSaid { seq, run_id: run.to_string(), queued })
