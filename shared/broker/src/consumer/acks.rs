@@ -17,7 +17,7 @@ use super::book::{Book, Due};
 use crate::session::{LinkError, Session};
 
 /// Shortest time between two groups, unless a quarter of the window is due. The first one after a pause goes at once.
-const EVERY: Duration = Duration::from_millis(2);
+const EVERY: Duration = Duration::from_millis(10);
 
 /// The acknowledgements of one subscription. It ends with its channel: tags of another one mean other messages.
 pub(super) struct Acks {

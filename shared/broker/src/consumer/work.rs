@@ -154,7 +154,9 @@ where
     }
     lane.metrics.in_flight.inc();
     let began = Instant::now();
-    let handling = AssertUnwindSafe(async { (common.handler)(inbound).await }).catch_unwind();
+    // In a box, because it is large, and the task around it is moved several times.
+    let handling = Box::pin(async { (common.handler)(inbound).await });
+    let handling = AssertUnwindSafe(handling).catch_unwind();
     let bounded = timeout(common.handler_timeout, handling);
     let finish = match common.interrupt.run_until_cancelled(bounded).await {
         None => Finish::Interrupted,
@@ -198,7 +200,7 @@ async fn apply<H>(job: &Job<H>, settlement: Settlement, attempt: u32) -> bool {
     let handed_on = tokio::select! {
         biased;
         () = job.session.failed() => return false,
-        handed_on = hand_on(job, parcel) => handed_on,
+        handed_on = Box::pin(hand_on(job, parcel)) => handed_on,
     };
     match handed_on {
         Ok(()) => acked(job),

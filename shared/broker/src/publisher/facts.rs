@@ -4,6 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use lapin::Channel;
 use lapin::options::BasicPublishOptions;
 use lapin::types::ShortString;
@@ -58,17 +59,35 @@ pub(crate) async fn run(shared: Arc<Shared>, app_id: ShortString, mut facts: mps
     let mut writer = Writer { held: None, not_before: Instant::now() };
     let mut group = Vec::with_capacity(GROUP_MAX);
     while facts.recv_many(&mut group, GROUP_MAX).await > 0 {
-        for fact in group.drain(..) {
-            let session = sessions.borrow().clone();
-            let bound = shared.config.rpc_timeout;
-            let written = match session {
-                Some(session) => writer.write(&session, &app_id, fact, bound).await,
-                None => false,
-            };
+        let session = sessions.borrow().clone();
+        let channel = match &session {
+            Some(session) => writer.channel(session).await,
+            None => None,
+        };
+        let bound = shared.config.rpc_timeout;
+        for written in write(channel.as_ref(), &app_id, group.drain(..), bound).await {
             shared.metrics.fact(written);
         }
         sleep(EVERY).await;
     }
+}
+
+/// Writes a group, and says of each fact whether it was written. All are queued before the first one is waited for.
+async fn write(
+    channel: Option<&Channel>,
+    app_id: &ShortString,
+    group: impl ExactSizeIterator<Item = Told>,
+    bound: Duration,
+) -> Vec<bool> {
+    let Some(channel) = channel else { return vec![false; group.len()] };
+    let writing = join_all(group.map(|fact| async move {
+        let properties = fact_properties(fact.kind, app_id.clone());
+        let options = BasicPublishOptions::default();
+        let writing =
+            channel.basic_publish(FACTS_EXCHANGE.into(), fact.key, options, &fact.body, properties);
+        matches!(timeout(bound, writing).await, Ok(Ok(_)))
+    }));
+    writing.await
 }
 
 struct Writer {
@@ -77,27 +96,12 @@ struct Writer {
 }
 
 impl Writer {
-    async fn write(
-        &mut self,
-        session: &Arc<Session>,
-        app_id: &ShortString,
-        fact: Told,
-        bound: Duration,
-    ) -> bool {
-        // While the broker takes nothing, a fact gets old.
-        if *session.blocked.borrow() {
-            return false;
-        }
-        let Some(channel) = self.channel(session).await else { return false };
-        let properties = fact_properties(fact.kind, app_id.clone());
-        let options = BasicPublishOptions::default();
-        let writing =
-            channel.basic_publish(FACTS_EXCHANGE.into(), fact.key, options, &fact.body, properties);
-        matches!(timeout(bound, writing).await, Ok(Ok(_)))
-    }
-
     /// A channel of this session for nothing but facts, so that an exchange that is not there stops nothing else.
     async fn channel(&mut self, session: &Arc<Session>) -> Option<Channel> {
+        // While the broker takes nothing, a fact gets old.
+        if *session.blocked.borrow() {
+            return None;
+        }
         if let Some((of, channel)) = &self.held {
             let same = of.upgrade().is_some_and(|of| Arc::ptr_eq(&of, session));
             if same && channel.status().connected() {
