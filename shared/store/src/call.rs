@@ -16,6 +16,9 @@ use crate::script::Lua;
 const BACKOFF_FIRST: Duration = Duration::from_millis(10);
 const BACKOFF_MAX: Duration = Duration::from_millis(400);
 
+/// Room for the name of a command and the number of its keys, in bytes.
+const WORDS_BYTES: usize = 16;
+
 /// What is sent.
 pub(crate) enum Request<'a> {
     /// A command that only reads, or that may be repeated for another reason.
@@ -29,9 +32,12 @@ impl Request<'_> {
         match self {
             Self::Plain(command) => command.clone(),
             Self::Script { lua, keys, args } => {
-                let mut command = redis::cmd(if with_source { "EVAL" } else { "EVALSHA" });
-                command.arg(if with_source { &lua.source } else { &lua.sha1 });
-                command.arg(keys.len()).arg(*keys).arg(*args);
+                let (word, script) =
+                    if with_source { ("EVAL", &lua.source) } else { ("EVALSHA", &lua.sha1) };
+                let bytes = keys.iter().map(String::len).chain(args.iter().map(|arg| arg.len()));
+                let bytes = bytes.sum::<usize>() + script.len() + WORDS_BYTES;
+                let mut command = Cmd::with_capacity(keys.len() + args.len() + 3, bytes);
+                command.arg(word).arg(script).arg(keys.len()).arg(*keys).arg(*args);
                 command
             }
         }

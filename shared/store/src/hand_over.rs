@@ -6,7 +6,7 @@ use runfleet_domain::{JobKey, Name, RunId};
 
 use crate::error::StoreError;
 use crate::finish::keeps_output;
-use crate::job_record::{JOB, JOB_VERSION, JobRecord, outcome_of};
+use crate::job_record::{JOB, JOB_VERSION, JobRecord, JobState, outcome_of};
 use crate::keys::{AlarmSet, Keys};
 use crate::metrics::Operation;
 use crate::record::drop_reason;
@@ -110,18 +110,16 @@ impl Store {
             .with(DropReason::TooManyJobsWaiting.as_str())
             .millis(RETENTION + RETENTION_MARGIN)
             .millis(self.inner.timings.alarm_handover)
-            .flag(keeps_output(run))
-            .with(jobs_ref)
-            .with(JOB_VERSION)
-            .with(outcome_of(run))
-            .with(outcome.max_attempts)
-            .with(outcome.timeout_ms);
+            .flag(keeps_output(run));
+        let known = known(outcome, job_hops, jobs_ref);
+        let args = known.iter().fold(args, |args, (field, value)| args.field(field, value));
         let lua = &self.scripts().outcome_hand_over;
         let value = self.run_script(Operation::HandOver, lua, &names, args).await?;
         let (tag, mut reply) = Reply::open("outcome_hand_over", value)?;
         match tag.as_str() {
             "delivered" => {
-                Ok(HandedOver::Delivered(Box::new(JobRecord::read(job, reply.fields(JOB)?)?)))
+                let fields = reply.fields(JOB)?.with(known);
+                Ok(HandedOver::Delivered(Box::new(JobRecord::read(job, fields)?)))
             }
             "again" => Ok(HandedOver::Again(Box::new(JobRecord::read(job, reply.fields(JOB)?)?))),
             "job_begun" => Ok(HandedOver::JobBegun),
@@ -135,4 +133,26 @@ impl Store {
             _ => reply.unknown(),
         }
     }
+}
+
+/// The fields of the job that do not depend on how the run has ended.
+fn known(outcome: &HandOver<'_>, job_hops: u32, jobs_ref: String) -> [(&'static str, String); 16] {
+    [
+        ("v", JOB_VERSION.to_string()),
+        ("state", JobState::Pending.as_str().to_owned()),
+        ("source", "outcome".to_owned()),
+        ("by", outcome_of(outcome.run_id)),
+        ("max_attempts", outcome.max_attempts.to_string()),
+        ("timeout", outcome.timeout_ms.to_string()),
+        ("offered", "1".to_owned()),
+        ("attempt", "1".to_owned()),
+        ("run", outcome.run_id.to_string()),
+        ("workspace", outcome.workspace.to_string()),
+        ("project", outcome.project.to_string()),
+        ("job", outcome.job.to_string()),
+        ("hops", job_hops.to_string()),
+        ("chain", outcome.chain.saturating_add(1).to_string()),
+        ("jobs_ref", jobs_ref),
+        ("tries", "0".to_owned()),
+    ]
 }

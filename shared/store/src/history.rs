@@ -1,5 +1,7 @@
 //! What has happened in a run: compact entries in the words of its runner, the newest 1,000, for as long as its record.
 
+use std::fmt::Display;
+
 use runfleet_domain::RunId;
 use runfleet_domain::limits::{HISTORY_ENTRY_BYTES_MAX, RUN_HISTORY_MAX};
 
@@ -19,7 +21,7 @@ pub(crate) fn newest<'a>(entries: &'a [&'a str]) -> Result<&'a [&'a str], StoreE
 
 impl Args {
     /// Adds each text.
-    pub(crate) fn all<T: ToString>(self, texts: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn all<T: Display>(self, texts: impl IntoIterator<Item = T>) -> Self {
         texts.into_iter().fold(self, Self::with)
     }
 }

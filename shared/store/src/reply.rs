@@ -144,6 +144,12 @@ impl Fields {
         Ok(Self { kind, values })
     }
 
+    /// The same with fields that the caller knows.
+    pub(crate) fn with<const N: usize>(mut self, known: [(&'static str, String); N]) -> Self {
+        self.values.extend(known.map(|(field, value)| (field.to_owned(), value)));
+        self
+    }
+
     /// Whether the key did not exist.
     pub(crate) fn is_empty(&self) -> bool {
         self.values.is_empty()

@@ -1,5 +1,7 @@
 //! The handle that everything else of the fleet holds, and what all operations share.
 
+use std::fmt::Display;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,17 +39,26 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// Arguments of one script.
-#[derive(Default)]
+/// Arguments of one script, one after the other in one buffer.
 pub(crate) struct Args {
-    values: Vec<Vec<u8>>,
+    text: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        // As much as the record of a run with its arguments.
+        Self { text: Vec::with_capacity(1_024), ends: Vec::with_capacity(80) }
+    }
 }
 
 impl Args {
     /// Adds one argument.
-    #[expect(clippy::needless_pass_by_value, reason = "callers have numbers and references")]
-    pub(crate) fn with(mut self, value: impl ToString) -> Self {
-        self.values.push(value.to_string().into_bytes());
+    pub(crate) fn with(mut self, value: impl Display) -> Self {
+        // Writing into memory does not fail.
+        let _ = write!(self.text, "{value}");
+        self.ends.push(self.text.len());
         self
     }
 
@@ -62,16 +73,21 @@ impl Args {
     }
 
     /// Adds a field of a record.
-    pub(crate) fn field(self, name: &str, value: impl ToString) -> Self {
+    pub(crate) fn field(self, name: &str, value: impl Display) -> Self {
         self.with(name).with(value)
     }
 
     /// Adds a field of a record if it has a value.
-    pub(crate) fn field_if(self, name: &str, value: Option<impl ToString>) -> Self {
+    pub(crate) fn field_if(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.field(name, value),
             None => self,
         }
+    }
+
+    fn slices(&self) -> Vec<&[u8]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).filter_map(|(begin, end)| self.text.get(begin..*end)).collect()
     }
 }
 
@@ -118,7 +134,7 @@ impl Store {
         keys: &[String],
         args: Args,
     ) -> Result<Value, StoreError> {
-        let args: Vec<&[u8]> = args.values.iter().map(Vec::as_slice).collect();
+        let args = args.slices();
         self.inner.caller.call(operation, Request::Script { lua, keys, args: &args }).await
     }
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use prometheus::IntCounterVec;
 use runfleet_broker::Publisher;
 use runfleet_contracts::{DeliverMessage, JobDue, OutcomeReady};
@@ -18,6 +19,9 @@ use crate::effects::{self, Effect};
 
 /// Alarms taken from one shard at a time.
 const BATCH: u32 = 64;
+
+/// Shards that are swept at the same time: their questions go to Redis together.
+const AT_ONCE: usize = 8;
 
 /// Sweeps one set of alarms in all shards until it is told to stop.
 pub(crate) struct Sweeper {
@@ -36,15 +40,16 @@ impl Sweeper {
         // Replicas that started together must not sweep together.
         let mut wait = self.every.mul_f64(rand::random_range(0.1..1.0));
         while shutdown.run_until_cancelled(tokio::time::sleep(wait)).await.is_some() {
-            for shard in Shard::all() {
-                if shutdown.is_cancelled() {
-                    return;
+            let sweeper = &self;
+            let sweeping = stream::iter(Shard::all()).for_each_concurrent(AT_ONCE, |shard| {
+                let wanted = !shutdown.is_cancelled() && *sweeper.connected.borrow();
+                async move {
+                    if wanted {
+                        sweeper.sweep(shard).await;
+                    }
                 }
-                if !*self.connected.borrow() {
-                    break;
-                }
-                self.sweep(shard).await;
-            }
+            });
+            sweeping.await;
             wait = self.every.mul_f64(rand::random_range(0.9..1.1));
         }
     }

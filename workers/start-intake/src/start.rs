@@ -191,10 +191,16 @@ impl Start<'_> {
     async fn accepted(&self, run_id: RunId, fresh: Option<Fresh>) -> Result<Verdict, Failure> {
         let (deps, message) = (self.deps, self.message);
         let wake = effects::begin(run_id, fresh, message.lane, message.traceparent.as_deref());
-        let sent = effects::send(&deps.publisher, wake.permanent("writing the wake-up")?).await;
-        runfleet_faults::point("intake.published");
-        // The answer need not wait for the confirm: this request is not acknowledged before it, and the run has an alarm.
-        let verdict = self.answer(run_id, false).await?;
+        let wake = wake.permanent("writing the wake-up")?;
+        let waking = async {
+            let sent = effects::send(&deps.publisher, wake).await;
+            runfleet_faults::point("intake.published");
+            sent
+        };
+        // The answer need not wait for the confirm: this request is not acknowledged before it, and the run has an alarm. Both go
+        // out together.
+        let (sent, verdict) = tokio::join!(waking, self.answer(run_id, false));
+        let verdict = verdict?;
         runfleet_faults::point("intake.answered");
         self.confirmed(sent).await?;
         runfleet_faults::point("intake.confirmed");

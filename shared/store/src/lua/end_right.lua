@@ -7,7 +7,8 @@
 -- ARGV[9]  1 when the caller has not read the record and was told: ARGV[10] workspace, ARGV[11] target,
 --          ARGV[12] its version, ARGV[13] input; all must be as they are in the record, and its deadline ahead
 --
--- Returns nothing; defines `refusal`: {"lost"}, {"busy"}, or false when nothing stands against the end; and `without`.
+-- Returns nothing; defines `refusal`: {"lost"}, {"busy"}, or false when nothing stands against the end; and `add` and
+-- `without`, which change a list of fields.
 
 local function refusal(state, fence, version, lease_until, now)
   if ARGV[2] == "fence" and (fence ~= ARGV[3] or lease_until == "0") then return { "lost" } end
@@ -20,6 +21,12 @@ local function refusal(state, fence, version, lease_until, now)
   local same = told[1] == ARGV[10] and told[2] == ARGV[11] and told[3] == ARGV[12] and (told[4] or "") == ARGV[13]
   if not same or (told[5] and tonumber(told[5]) <= now) then return { "busy" } end
   return false
+end
+
+-- Fields and values in turn, with one more.
+local function add(fields, field, value)
+  fields[#fields + 1] = field
+  fields[#fields + 1] = value
 end
 
 -- Fields and values in turn, without one of the fields.

@@ -8,11 +8,11 @@
 -- ARGV[1]  run id   ARGV[2]  job id   ARGV[3]  workspace   ARGV[4]  project   ARGV[5]  job key   ARGV[6]  hops
 -- ARGV[7]  chain    ARGV[8]  "" to deliver, or the reason to drop   ARGV[9]  hops of the job
 -- ARGV[10] most jobs of the project   ARGV[11] reason when there are as many   ARGV[12] lifetime ms   ARGV[13] alarm ms
--- ARGV[14] 1 to keep the output on the run   ARGV[15] `jobs` without the prefix   ARGV[16] version of the record
--- ARGV[17] where the job comes from   ARGV[18] attempts of the job   ARGV[19] time of an attempt ms
+-- ARGV[14] 1 to keep the output on the run   ARGV[15…] field, value, … of the job, as far as the caller knows them
 --
 -- Returns {"missing"}, {"not_ended"}, {"not_wanted"}, {"mismatch"}, {"dropped", reason, 1 when just now},
--- {"job_begun"} (or ended, or it waits for its next attempt), {"again", record of the job} or {"delivered", record}.
+-- {"job_begun"} (or ended, or it waits for its next attempt), {"again", record of the job} or {"delivered", the rest of the
+-- record}.
 
 local run = redis.call("HMGET", KEYS[1], "state", "outcome", "workspace", "project", "job", "hops", "chain", "key_ref",
   "kids")
@@ -33,10 +33,9 @@ local now = now_ms()
 local key = held_key(run[8], ARGV[1])
 local reason = ARGV[8]
 if reason == "" and redis.call("SCARD", KEYS[3]) >= tonumber(ARGV[10]) then reason = ARGV[11] end
-local job = { "v", ARGV[16], "state", "PENDING", "source", "outcome", "by", ARGV[17], "max_attempts", ARGV[18], "timeout",
-  ARGV[19], "due_at", int(now), "offered", "1", "attempt", "1", "run", ARGV[1], "ended", run[1], "workspace", run[3],
-  "project", run[4], "job", run[5], "hops", ARGV[9], "chain", int(run[7] + 1), "enqueued_at", int(now), "jobs_ref",
-  ARGV[15], "tries", "0" }
+local known = #ARGV - 14
+local job = { unpack(ARGV, 15) }
+for _, text in ipairs({ "due_at", int(now), "enqueued_at", int(now), "ended", run[1] }) do job[#job + 1] = text end
 local kept = { "lane", "user", "identity", "depth", "echo", "output", "error_code", "error_message", "target",
   "target_version", "created_at", "started_at", "finished_at", "trace", "delivery" }
 local values = redis.call("HMGET", KEYS[1], unpack(kept))
@@ -62,4 +61,4 @@ redis.call("PEXPIRE", KEYS[5], ARGV[12])
 if run[9] then redis.call("PEXPIRE", KEYS[6], ARGV[12]) end
 if key then redis.call("PEXPIRE", key, ARGV[12]) end
 if reason ~= "" then return { "dropped", reason, "1" } end
-return { "delivered", job }
+return { "delivered", { unpack(job, known + 1) } }

@@ -50,11 +50,11 @@ answer[#answer] = end_turn(turn, ARGV[1], ARGV[5], fields, KEYS[11], ARGV[15], b
 asks_no_more(run[17], ARGV[1])
 if not wanted and ARGV[8] == "0" then fields = without("output", fields) end
 -- Who ends a run without having claimed it has begun it by that.
-if ARGV[2] == "version" and not run[8] then redis.call("HSET", KEYS[1], "started_at", int(now)) end
+if ARGV[2] == "version" and not run[8] then add(fields, "started_at", int(now)) end
+local delivery = final_delivery(run[13], run[14], run[15])
+if delivery then add(fields, "delivery", delivery) end
 redis.call("HSET", KEYS[1], "state", ARGV[5], "version", int(run[3] + 1), "fence", int(run[2] + 1), "lease_until", "0",
   "finished_at", int(now), "end_token", ARGV[4], "tries", "0", unpack(fields))
 let_go(ARGV[1], waits, run[12])
-local delivery = final_delivery(run[13], run[14], run[15])
-if delivery then redis.call("HSET", KEYS[1], "delivery", delivery) end
 set_life(ARGV[1], now, wanted, children, key, ARGV[7], ARGV[6])
 return answer

@@ -2,12 +2,15 @@
 -- Put between `start_look.lua` and `run_start.lua`: counts a start once per message id. Not a script of its own.
 --
 -- KEYS     as for `start_look.lua`; those of a batch follow its `revoked`:
---   batch      hash: accepted, refused, first_at, last_at
+--   batch      hash: accepted, refused, first_at, last_at, and when its lifetime was set last: kept_at
 --   batch ids  sorted set, by time: `a:<message>` that was told the run of its key, `r:<message>` that was refused. What
 --              made a run is not in it: `message` remembers that.
 -- ARGV     as for `start_look.lua`; spans and the number of ids come as arguments of the functions
 --
 -- Returns nothing; defines `count_call` and `count_in_batch`. Both read before they write.
+
+-- Longest time for which a lifetime that was set counts as set just now, in milliseconds.
+local KEPT_FOR = 3600000
 
 -- Counts the call of the execution. Beyond the budget nothing is counted; beyond the limit of a kind only the budget is
 -- used.
@@ -25,7 +28,8 @@ local function count_call(tag, memory)
   if calls.total == 0 then redis.call("PEXPIRE", KEYS[2], memory) end
 end
 
--- Counts the message in the progress of its batch: as accepted when it has a run, else as refused until it has one.
+-- Counts the message in the progress of its batch: as accepted when it has a run, else as refused until it has one. How long
+-- the progress is kept is set anew once an hour at most.
 local function count_in_batch(tag, memory, most)
   if not revoked_key or tag == "replayed" then return end
   local batch, ids = KEYS[ARGV[9] + 1], KEYS[ARGV[9] + 2]
@@ -33,18 +37,22 @@ local function count_in_batch(tag, memory, most)
   if redis.call("ZSCORE", ids, accepted) then return end
   local was_refused = redis.call("ZSCORE", ids, refused)
   local good = tag == "created" or tag == "duplicate"
-  local first_at = redis.call("HGET", batch, "first_at") or int(now)
+  local count = good and "accepted" or "refused"
+  local was = redis.call("HMGET", batch, "first_at", "kept_at", count)
+  local is_kept = was[2] and now - was[2] < KEPT_FOR
+  local kept_at = is_kept and was[2] or int(now)
 
   if was_refused then
     redis.call("ZREM", ids, refused)
     redis.call("HINCRBY", batch, "refused", -1)
+    if not good then was[3] = was[3] - 1 end
   end
-  redis.call("HINCRBY", batch, good and "accepted" or "refused", 1)
-  redis.call("HSET", batch, "first_at", first_at, "last_at", int(now))
-  redis.call("PEXPIRE", batch, memory)
+  redis.call("HSET", batch, "first_at", was[1] or int(now), "last_at", int(now), "kept_at", kept_at, count,
+    int((was[3] or 0) + 1))
   if tag ~= "created" then
     redis.call("ZADD", ids, int(now), good and accepted or refused)
     redis.call("ZREMRANGEBYRANK", ids, 0, -1 - most)
   end
-  redis.call("PEXPIRE", ids, memory)
+  if not is_kept then redis.call("PEXPIRE", batch, memory + KEPT_FOR) end
+  if not is_kept or tag ~= "created" then redis.call("PEXPIRE", ids, memory + KEPT_FOR) end
 end
