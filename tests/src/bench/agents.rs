@@ -119,7 +119,7 @@ impl Bench {
     async fn one_by_one(&self, start: &Start, runs: usize) -> Result<Round> {
         let (mut replies, mut ends) = (Vec::with_capacity(runs), Vec::with_capacity(runs));
         let first = Instant::now();
-        let arrivals = Arrivals::take(&self.fleet);
+        let arrivals = Arrivals::take(&self.fleet, self.says);
         for done in 1..=runs {
             let began = Instant::now();
             replies.extend(self.start_many(start, 1, 1).await?.replies);
@@ -138,7 +138,7 @@ impl Bench {
         let series = r#"runfleet_agent_slices_total{result="waiting"}"#;
         let waiting = self.fleet.metric("agent-runner", series).await?;
         let (runner, redis) = (self.runner_memory().await?, self.memory().await?.redis);
-        let arrivals = Arrivals::take(&self.fleet);
+        let arrivals = Arrivals::take(&self.fleet, self.says);
         let first = Instant::now();
         let Started { .. } = self.start_many(&Shape::Waits.start(), runs, callers).await?;
         while self.fleet.metric("agent-runner", series).await? - waiting < count(runs)

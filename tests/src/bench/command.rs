@@ -25,11 +25,14 @@ pub fn help() -> String {
     let mut text = "\
 runfleet-bench measures a fleet of five workers on a private RabbitMQ and Redis, which it starts and stops.
 
-usage: runfleet-bench [--only PART] [RUNS [IN_FLIGHT [ROUNDS]]]
+usage: runfleet-bench [--only PART] [--silent] [RUNS [IN_FLIGHT [ROUNDS]]]
 
   RUNS        runs of a round of `straight`, 100 to 1000000 (default 10000); other parts take a share of them
   IN_FLIGHT   what waits at any time, 1 to 1000 (default 64)
   ROUNDS      rounds of each kind, taken in turns, 1 to 100 (default 3); the medians are reported
+
+  --silent    the host that takes outcome jobs says nothing of them; `hosts` is as always. Without it the host tells how each has
+              ended, which is one more message and one more round trip to Redis for each run
 
 parts, all of them unless one is named:
 "
@@ -50,10 +53,11 @@ impl Command {
     /// Reads the words after the name of the program.
     pub fn read(words: impl IntoIterator<Item = String>) -> Result<Self> {
         let mut words = words.into_iter();
-        let (mut only, mut numbers) = (None, Vec::new());
+        let (mut only, mut silent, mut numbers) = (None, false, Vec::new());
         while let Some(word) = words.next() {
             match word.as_str() {
                 "-h" | "--help" => return Ok(Self::Help),
+                "--silent" => silent = true,
                 "--only" => {
                     let name = words.next();
                     let name = name.with_context(|| format!("--only wants one of {}", names()))?;
@@ -70,8 +74,13 @@ impl Command {
         }
         ensure!(numbers.len() <= 3, "there are more than three numbers");
         let number = |index: usize, default| numbers.get(index).copied().unwrap_or(default);
-        let plan =
-            Plan { count: number(0, 10_000), in_flight: number(1, 64), rounds: number(2, 3), only };
+        let plan = Plan {
+            count: number(0, 10_000),
+            in_flight: number(1, 64),
+            rounds: number(2, 3),
+            only,
+            silent,
+        };
         ensure!((100..=1_000_000).contains(&plan.count), "RUNS must be 100 to 1000000");
         ensure!((1..=1_000).contains(&plan.in_flight), "IN_FLIGHT must be 1 to 1000");
         ensure!((1..=100).contains(&plan.rounds), "ROUNDS must be 1 to 100");
@@ -92,8 +101,9 @@ mod tests {
         for words in ["--only hosts 200 8 1", "200 8 1 --only hosts"] {
             let Command::Measure(plan) = read(words).unwrap() else { panic!("{words}") };
             assert_eq!((plan.count, plan.in_flight, plan.rounds), (200, 8, 1));
-            assert_eq!(plan.only, Some(Part::Hosts));
+            assert_eq!((plan.only, plan.silent), (Some(Part::Hosts), false));
         }
+        assert!(matches!(read("--silent").unwrap(), Command::Measure(Plan { silent: true, .. })));
         let Command::Measure(plan) = read("").unwrap() else { panic!("no plan") };
         assert_eq!((plan.count, plan.in_flight, plan.rounds, plan.only), (10_000, 64, 3, None));
     }

@@ -18,7 +18,7 @@ use secrecy::ExposeSecret;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
-use super::host::{self, Host, ending};
+use super::host::{self, Host, Says, ending};
 use super::relay::{Round, Shape};
 use crate::fleet::project;
 use crate::{Fleet, Jobs, Options};
@@ -83,6 +83,8 @@ pub(crate) struct Bench {
     pub(super) fleet: Fleet,
     pub(super) servers: Servers,
     pub(super) client: Client,
+    /// What the host says that takes the outcome jobs.
+    pub(super) says: Says,
 }
 
 /// What was started.
@@ -96,7 +98,7 @@ pub(crate) struct Started {
 }
 
 impl Bench {
-    pub(crate) async fn start(servers: Servers) -> Result<Self> {
+    pub(crate) async fn start(servers: Servers, says: Says) -> Result<Self> {
         let own = servers.clone();
         let scripts = format!("{}/scripts", env!("CARGO_MANIFEST_DIR"));
         // Two cores for five workers: more threads would only take turns.
@@ -124,7 +126,7 @@ impl Bench {
         };
         let fleet = Fleet::start(options).await?;
         let client = fleet.client()?.deadline(Duration::from_secs(30));
-        let bench = Self { fleet, servers: own, client };
+        let bench = Self { fleet, servers: own, client, says };
         bench.apply_models().await?;
         Ok(bench)
     }
@@ -182,16 +184,15 @@ impl Bench {
             hops: ready.hops,
             chain: 0,
         };
-        Ok(Shape {
-            request,
-            reply: serde_json::to_vec(&Reply::Done(started))?.len(),
-            hops: vec![
-                serde_json::to_vec(&Advance { run_id, fresh: Some(fresh) })?.len(),
-                serde_json::to_vec(&ready)?.len(),
-                serde_json::to_vec(&job)?.len(),
-                serde_json::to_vec(&result)?.len(),
-            ],
-        })
+        let mut hops = vec![
+            serde_json::to_vec(&Advance { run_id, fresh: Some(fresh) })?.len(),
+            serde_json::to_vec(&ready)?.len(),
+            serde_json::to_vec(&job)?.len(),
+        ];
+        if self.says != Says::Nothing {
+            hops.push(serde_json::to_vec(&result)?.len());
+        }
+        Ok(Shape { request, reply: serde_json::to_vec(&Reply::Done(started))?.len(), hops })
     }
 
     /// Starts `count` runs with `in_flight` unanswered at any time, and waits for all their jobs.
@@ -201,7 +202,7 @@ impl Bench {
         count: usize,
         in_flight: usize,
     ) -> Result<Round> {
-        let arrivals = Arrivals::take(&self.fleet);
+        let arrivals = Arrivals::take(&self.fleet, self.says);
         let first = Instant::now();
         let Started { replies, began, .. } = self.start_many(start, count, in_flight).await?;
         let arrived = arrivals.all(count, ROUND_BOUND).await?;
@@ -251,7 +252,7 @@ impl Bench {
     /// are brought to their end afterwards.
     pub(crate) async fn starts_alone(&mut self, count: usize, in_flight: usize) -> Result<Round> {
         self.fleet.pause("process-runner")?;
-        let arrivals = Arrivals::take(&self.fleet);
+        let arrivals = Arrivals::take(&self.fleet, self.says);
         let first = Instant::now();
         let started = self.start_many(&Start::Process(example()?), count, in_flight).await;
         let wall = first.elapsed();
@@ -283,7 +284,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(super) fn take(fleet: &Fleet) -> Self {
+    pub(super) fn take(fleet: &Fleet, says: Says) -> Self {
         let arrived = Arc::<Mutex<Arrived>>::default();
         let seen = Arc::clone(&arrived);
         let told = move |job: &JobRun| {
@@ -294,7 +295,7 @@ impl Arrivals {
                 arrived.failed.get_or_insert(how);
             }
         };
-        Self { arrived, _host: Host::start(fleet, false, |_| (), told) }
+        Self { arrived, _host: Host::start(fleet, says, |_| (), told) }
     }
 
     /// Waits until `count` different jobs have arrived, and tells when the last of them did.

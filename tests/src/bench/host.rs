@@ -20,6 +20,17 @@ use crate::fleet::project;
 /// Jobs in hand at once.
 const PREFETCH: u16 = 256;
 
+/// What a host says of its jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    /// Nothing at all.
+    Nothing,
+    /// How each attempt has ended.
+    Results,
+    /// That an attempt has begun, and how it has ended.
+    Everything,
+}
+
 /// A running host. It takes no more jobs when this is dropped: those are for who comes next.
 pub(super) struct Host {
     stop: CancellationToken,
@@ -33,8 +44,8 @@ impl Drop for Host {
 
 impl Host {
     /// Takes the jobs of the example project. `handler` is the handler of all of them; `told` hears of each job whose result the
-    /// broker has. With `accepts` the host says first that it has begun, and waits until the broker has that.
-    pub(super) fn start<H, T>(fleet: &Fleet, accepts: bool, handler: H, told: T) -> Self
+    /// broker has, or that the host says nothing of. Each word of the host waits until the broker has the one before.
+    pub(super) fn start<H, T>(fleet: &Fleet, says: Says, handler: H, told: T) -> Self
     where
         H: Fn(&JobRun) + Send + Sync + 'static,
         T: Fn(&JobRun) + Send + Sync + 'static,
@@ -52,13 +63,15 @@ impl Host {
                 async move {
                     let (job, (handler, told)) = (message.body.0, &*project);
                     let (job_id, attempt) = (job.job_id, job.attempt);
-                    if accepts {
+                    if says == Says::Everything {
                         let id = format!("accepted:{job_id}:{attempt}");
                         say(&publisher, id, &JobAccepted { job_id, attempt }).await?;
                     }
                     handler(&job);
-                    let id = format!("result:{job_id}:{attempt}");
-                    say(&publisher, id, &done(job_id, attempt)).await?;
+                    if says != Says::Nothing {
+                        let id = format!("result:{job_id}:{attempt}");
+                        say(&publisher, id, &done(job_id, attempt)).await?;
+                    }
                     told(&job);
                     Ok(Verdict::Done)
                 }

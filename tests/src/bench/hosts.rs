@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::agents::Shape;
 use super::board::{Board, Ended};
 use super::fleet::{Bench, Start, example};
-use super::host::{Host, ending};
+use super::host::{Host, Says, ending};
 use crate::NodeHost;
 
 /// Longest time of all runs of one kind with one host.
@@ -91,7 +91,7 @@ impl Bench {
             let at = Instant::now();
             seen.tell(job.job_id, Ended { at, heard: at, how: ending(job) });
         };
-        let _host = Host::start(&self.fleet, true, handler, |_| ());
+        let _host = Host::start(&self.fleet, Says::Everything, handler, |_| ());
         self.both(&board, runs, in_flight).await
     }
 

@@ -22,6 +22,7 @@ use anyhow::{Context, Result};
 use agents::Shape;
 pub use command::{Command, help};
 use fleet::{Bench, Start};
+use host::Says;
 pub use report::{Measure, Report};
 use usage::Processor;
 
@@ -110,6 +111,8 @@ pub struct Plan {
     pub rounds: usize,
     /// The only part to measure; all if absent.
     pub only: Option<Part>,
+    /// Whether the host that takes outcome jobs says nothing of them.
+    pub silent: bool,
 }
 
 /// Runs everything and returns what was measured. Progress goes to `tell`.
@@ -127,7 +130,8 @@ pub async fn run(plan: Plan, tell: impl Fn(&str)) -> Result<Report> {
     } else {
         "starting five workers (release build)"
     });
-    let mut bench = Bench::start(addresses).await?;
+    let mut bench =
+        Bench::start(addresses, if plan.silent { Says::Nothing } else { Says::Results }).await?;
     let warm = Start::Process(fleet::example()?);
     bench.round(&warm, plan.count / 10, plan.in_flight).await.context("warming up")?;
     let mut report = Report::new(plan);

@@ -323,11 +323,12 @@ impl Report {
 
     /// A table, part by part; the ratio to the relay comes last.
     pub fn table(&self) -> String {
-        let Plan { count, in_flight, rounds, .. } = self.plan;
+        let Plan { count, in_flight, rounds, silent, .. } = self.plan;
         let mut text = format!(
-            "{count} runs a round ({} of scripts and agents, {} of hosts, {count} that wait, once), {in_flight} requests in flight, median of {rounds} rounds\n",
+            "{count} runs a round ({} of scripts and agents, {} of hosts, {count} that wait, once), {in_flight} requests in flight, median of {rounds} rounds{}\n",
             count / 2,
-            count / 5
+            count / 5,
+            if silent { ", a host that says nothing" } else { "" }
         );
         let mut ratio = None;
         for (part, measures) in self.all() {
@@ -357,7 +358,7 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        Plan { count: 100, in_flight: 8, rounds: 3, only: None }
+        Plan { count: 100, in_flight: 8, rounds: 3, only: None, silent: false }
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Bench {
         let took = self.wait_shortly(runs / 20 + 1, in_flight).await.context("warming up")?;
         tokio::time::sleep(SETTLE).await;
         let (before, first_counts) = (self.memory().await?, self.counts().await?);
-        let arrivals = Arrivals::take(&self.fleet);
+        let arrivals = Arrivals::take(&self.fleet, self.says);
         let ahead = took * 40 + SPARE;
         let (first, due_ms) = (Instant::now(), now_ms() + u64::try_from(ahead.as_millis())?);
         let Started { one, .. } = self.start_and_wait(due_ms, runs, in_flight).await?;
@@ -86,7 +86,7 @@ impl Bench {
 
     /// Fills what is filled by the first runs, and tells how long it took until all waited.
     async fn wait_shortly(&self, runs: usize, in_flight: usize) -> Result<Duration> {
-        let arrivals = Arrivals::take(&self.fleet);
+        let arrivals = Arrivals::take(&self.fleet, self.says);
         let first = Instant::now();
         self.start_and_wait(now_ms() + 10_000, runs, in_flight).await?;
         let took = first.elapsed();
