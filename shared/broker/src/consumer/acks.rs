@@ -1,6 +1,6 @@
 //! Acknowledges in groups what the handlers of one channel have settled. What may be acknowledged, [`Book`] decides.
 //!
-//! Only [`Acks::run`] sends acknowledgements, one group after the other: a group must not overtake a tag of an earlier one.
+//! Groups are sent one after the other: one must not overtake a tag of an earlier one.
 //! If the process dies first, the messages come again, as after an ack that was lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +23,8 @@ const EVERY: Duration = Duration::from_millis(10);
 pub(super) struct Acks {
     channel: Channel,
     book: Mutex<Book>,
+    /// Held from the making of a group until it is written.
+    turn: tokio::sync::Mutex<()>,
     /// Something waits.
     waiting: Notify,
     /// So much waits that the broker would soon deliver nothing.
@@ -34,6 +36,7 @@ impl Acks {
         Arc::new(Self {
             channel,
             book: Mutex::new(Book::new(prefetch)),
+            turn: tokio::sync::Mutex::default(),
             waiting: Notify::new(),
             urgent: Notify::new(),
         })
@@ -87,6 +90,11 @@ impl Acks {
         }
     }
 
+    /// Acknowledges now all that may be acknowledged.
+    pub(super) async fn flush(&self, session: &Session) {
+        self.send(session, true).await;
+    }
+
     /// Resolves when something waits, and it is time or urgent.
     async fn due(&self, next: Instant) {
         while !self.book().has_settled() {
@@ -100,6 +108,7 @@ impl Acks {
     }
 
     async fn send(&self, session: &Session, all: bool) {
+        let _turn = self.turn.lock().await;
         let due = self.book().take(std::time::Instant::now(), all);
         let count = due.count;
         if count == 0 {

@@ -242,13 +242,16 @@ async fn suspect<H>(lane: &Lane<H>, session: &Session) {
 
 /// Stops taking and gives back what was not begun.
 async fn give_back<H>(lane: &Lane<H>, session: &Session, subscription: Subscription) -> Channel {
-    let Subscription { channel, mut deliveries, .. } = subscription;
+    let Subscription { channel, mut deliveries, acks } = subscription;
     let tag = deliveries.tag();
     if let Err(error) =
         session.consume.bounded(channel.basic_cancel(tag, BasicCancelOptions::default())).await
     {
         tracing::debug!(%error, "could not cancel a subscription");
     }
+    // Before what goes back: while more than 32 commands of a channel to a quorum queue are under way, RabbitMQ 3.10 keeps further ones
+    // for later, and forgets them when the channel closes.
+    acks.flush(session).await;
     let giving = async {
         while let Some(Ok(delivery)) = deliveries.next().await {
             let options = BasicNackOptions { requeue: true, ..BasicNackOptions::default() };

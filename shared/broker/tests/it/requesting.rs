@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use runfleet_broker::{Broker, RequestError, Route, Topology, Verdict};
+use runfleet_broker::{Broker, PublishError, RequestError, Route, Topology, Verdict};
 use runfleet_domain::Lane;
 
 use crate::fixture::{BOUND, Fixture, Running, Seen, consume, lane, note, wait_until};
@@ -116,10 +116,15 @@ async fn a_request_to_a_full_queue_is_refused_and_not_left_to_time_out() {
     };
     let fixture = Fixture::with(&[QUEUE], full).await;
     let broker = fixture.broker().await;
-    for number in 0..8 {
-        let within = Duration::from_millis(100);
-        let _ = broker.publisher().publish_within(&ROUTE, note(&number.to_string()), within).await;
+    let mut number = 0;
+    let publish = async |number: u32| {
+        let within = Duration::from_millis(500);
+        broker.publisher().publish_within(&ROUTE, note(&number.to_string()), within).await
+    };
+    while publish(number).await != Err(PublishError::Refused) {
+        number += 1;
+        assert!(number < 100, "it is never full");
     }
-    let asked = broker.requester().request(&ROUTE, note("m"), Duration::from_millis(500)).await;
+    let asked = broker.requester().request(&ROUTE, note("m"), Duration::from_secs(2)).await;
     assert_eq!(asked, Err(RequestError::Refused));
 }
