@@ -39,20 +39,22 @@ local function count_in_batch(tag, memory, most)
   local good = tag == "created" or tag == "duplicate"
   local count = good and "accepted" or "refused"
   local was = redis.call("HMGET", batch, "first_at", "kept_at", count)
-  local is_kept = was[2] and now - was[2] < KEPT_FOR
-  local kept_at = is_kept and was[2] or int(now)
+  -- Both keys are kept equally long, so that neither is left without the other.
+  local renewed = tag ~= "created" or not was[2] or now - was[2] >= KEPT_FOR
 
-  if was_refused then
+  if was_refused and good then
     redis.call("ZREM", ids, refused)
     redis.call("HINCRBY", batch, "refused", -1)
-    if not good then was[3] = was[3] - 1 end
   end
-  redis.call("HSET", batch, "first_at", was[1] or int(now), "last_at", int(now), "kept_at", kept_at, count,
-    int((was[3] or 0) + 1))
+  local is_new = good or not was_refused
+  redis.call("HSET", batch, "first_at", was[1] or int(now), "last_at", int(now), "kept_at", renewed and int(now) or was[2],
+    count, int((was[3] or 0) + (is_new and 1 or 0)))
   if tag ~= "created" then
     redis.call("ZADD", ids, int(now), good and accepted or refused)
     redis.call("ZREMRANGEBYRANK", ids, 0, -1 - most)
   end
-  if not is_kept then redis.call("PEXPIRE", batch, memory + KEPT_FOR) end
-  if not is_kept or tag ~= "created" then redis.call("PEXPIRE", ids, memory + KEPT_FOR) end
+  if renewed then
+    redis.call("PEXPIRE", batch, memory + KEPT_FOR)
+    redis.call("PEXPIRE", ids, memory + KEPT_FOR)
+  end
 end

@@ -102,6 +102,43 @@ async fn the_progress_of_a_batch_counts_each_message_once() {
 }
 
 #[tokio::test]
+async fn the_progress_of_a_batch_is_kept_anew_once_an_hour_and_with_everything_it_remembers() {
+    let world = World::with_movable_clock().await;
+    let refused = Request { verdict: Verdict::Refuse, ..of_batch() };
+    let mut raw = world.raw().await;
+    let keys = ["batch", "batchids"].map(|it| world.key_name(&format!("{it}:acme:crm:exec-1")));
+    let shorten = async |raw: &mut redis::aio::MultiplexedConnection| {
+        for key in &keys {
+            let _: i64 = redis::cmd("EXPIRE").arg(key).arg(100).query_async(raw).await.unwrap();
+        }
+    };
+    let renewed = async |raw: &mut redis::aio::MultiplexedConnection| {
+        let mut left = Vec::new();
+        for key in &keys {
+            let ttl: i64 = redis::cmd("TTL").arg(key).query_async(raw).await.unwrap();
+            left.push(ttl > 100);
+        }
+        left
+    };
+    world.start(&refused).await;
+    shorten(&mut raw).await;
+    world.run(&of_batch()).await;
+    assert_eq!(renewed(&mut raw).await, [false, false], "within the hour");
+    world.move_clock(3_600_001).await;
+    world.run(&of_batch()).await;
+    assert_eq!(renewed(&mut raw).await, [true, true], "after an hour");
+    shorten(&mut raw).await;
+    world.start(&refused).await;
+    assert_eq!(renewed(&mut raw).await, [true, true], "with what is remembered");
+    assert_eq!(accepted_and_refused(&world).await, (2, 1));
+    // Redis was short of memory, say: what was counted is gone, what was refused is still known.
+    let _: i64 = redis::cmd("DEL").arg(&keys[0]).query_async(&mut raw).await.unwrap();
+    assert_eq!(world.start(&refused).await, Started::Refused);
+    assert_eq!(accepted_and_refused(&world).await, (0, 0));
+    world.end().await;
+}
+
+#[tokio::test]
 async fn the_progress_of_a_batch_has_times_and_an_end() {
     let world = World::with_movable_clock().await;
     world.run(&of_batch()).await;
