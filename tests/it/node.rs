@@ -102,7 +102,7 @@ async fn a_host_that_is_killed_while_it_runs_a_job_leaves_it_to_the_next_one() -
         import { defineJob } from "@cogover/sdk";
         export default defineJob({ key: "discount_decided" }, async ({ log, payload }) => {
             log.info("begun", { state: (payload as any)?.process?.state });
-            await new Promise((resolve) => setTimeout(resolve, 1_500));
+            await new Promise((resolve) => setTimeout(resolve, 3_000));
         });"#;
     std::fs::write(project.path().join("src/job.ts"), code)?;
     let mut host = NodeHost::start(&fleet, project.path()).await?;

@@ -250,7 +250,10 @@ async fn a_host_that_is_killed_leaves_its_call_tool_task_and_job_to_the_next_one
     };
     let record = wait_until("the job has ended", BOUND, over).await?;
     assert_eq!((record.state, record.attempt), (JobState::Succeeded, 1));
-    assert!(first.lines(|line| line["message"] == "a handler has ended").is_empty());
+    // The jobs that the call and the task have enqueued wait for nothing: the first host may have had time for them.
+    let held =
+        |line: &Value| line["message"] == "a handler has ended" && line["unit"] != "job:noted";
+    assert_eq!(first.lines(held), Vec::<Value>::new());
     assert_eq!(next.handled("job:wait", 1).await?, [run.to_string()]);
     assert_eq!(next.handled("script:wait", 2).await?.len(), 2);
     assert_eq!(next.handled("tool:hold", 1).await?.len(), 1);

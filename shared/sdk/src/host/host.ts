@@ -94,7 +94,7 @@ async function drain(consumers: readonly Consumer[], pool: Pool, lines: Lines, s
   await bounded(Promise.all(consumers.map((consumer) => consumer.want(false))), 5_000);
   const all = await pool.stop(settings.drainMs);
   if (!all) log("warn", "handlers that were still running were ended; their messages go back");
-  await bounded(Promise.all(consumers.map((consumer) => consumer.idle())), 5_000);
+  await bounded(Promise.all(consumers.map((consumer) => consumer.over())), 5_000);
   await lines.stop();
   log("info", "stopped");
 }

@@ -43,7 +43,8 @@ export class Consumer {
   #busy = false;
   #channel: Channel | undefined;
   #tag: string | undefined;
-  #inHand = new Set<Promise<void>>();
+  readonly #inHand = new Set<Promise<void>>();
+  readonly #closing = new Set<Promise<void>>();
   #missingSaid = false;
 
   /** `declare` makes the queue: classic, and gone with its last consumer. All others belong to the fleet and are there or missing. */
@@ -77,8 +78,16 @@ export class Consumer {
     return this.#tag !== undefined;
   }
 
-  /** Waits until no message is in hand. */
-  async idle(): Promise<void> {
+  /**
+   * Waits until no message is in hand and the broker has read every acknowledgement. A connection that is closed earlier may forget some:
+   * the library writes the frames of different channels in an order of its own.
+   */
+  async over(): Promise<void> {
+    await this.#idle();
+    await Promise.all(this.#closing);
+  }
+
+  async #idle(): Promise<void> {
     while (this.#inHand.size > 0) await Promise.all(this.#inHand);
   }
 
@@ -143,16 +152,15 @@ export class Consumer {
   async #end(): Promise<void> {
     const [channel, tag] = [this.#channel, this.#tag];
     if (channel !== undefined && tag !== undefined) await channel.cancel(tag);
+    this.#channel = undefined;
     this.#tag = undefined;
     this.#log("info", "taking no more messages", { queue: this.queue });
+    if (channel === undefined) return;
     // The channel stays open for the acknowledgements of what is in hand, and closes after the last of them.
-    void this.idle().then(() => {
-      if (channel !== this.#channel) void channel?.close().catch(() => undefined);
-      else if (this.#tag === undefined) {
-        this.#channel = undefined;
-        void channel?.close().catch(() => undefined);
-      }
-    });
+    const closing = this.#idle()
+      .then(() => closed(channel))
+      .finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
   }
 
   async #take(channel: Channel, message: ConsumeMessage, lost: AbortSignal): Promise<void> {
@@ -172,6 +180,12 @@ export class Consumer {
       // The channel went meanwhile, and the message with it.
     }
   }
+}
+
+/** Closes a channel. Over when the broker has confirmed it, or when the channel has gone with its connection. */
+async function closed(channel: Channel): Promise<void> {
+  const gone = new Promise((resolve) => channel.once("close", resolve));
+  await Promise.race([Promise.resolve().then(() => channel.close()).catch(() => undefined), gone]);
 }
 
 function delivery(message: ConsumeMessage, lost: AbortSignal): Delivery {
