@@ -173,8 +173,9 @@ async fn a_request_under_an_alarm_ends_in_time_and_says_whether_it_may_have_been
 async fn a_delivery_that_is_held_too_long_costs_the_channel_and_consumption_goes_on(
     server: &Server,
 ) {
-    server.control(&["eval", "application:set_env(rabbit, consumer_timeout, 1000)."]);
-    server.control(&["eval", "application:set_env(rabbit, channel_tick_interval, 200)."]);
+    let (held, tick) = ("consumer_timeout, 1000", "channel_tick_interval, 200");
+    let set = |what| format!("application:set_env(rabbit, {what})");
+    server.control(&["eval", &format!("{}, {}.", set(held), set(tick))]);
     let fixture = server.fixture().await;
     let broker = fixture.broker().await;
     let release = CancellationToken::new();
