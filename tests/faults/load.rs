@@ -13,8 +13,12 @@ use tokio::task::JoinSet;
 /// How long a caller keeps trying one start.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// An input that is larger than what the first message of a run repeats of it, in bytes.
+const LARGE: usize = 5_000;
+
 /// Makes `count` starts at once, each with its own message id and key, and keeps trying like a caller that wants its answer:
-/// the same message again after a time-out or a passing fault. Returns the accepted runs.
+/// the same message again after a time-out or a passing fault. Every second one has an input that does not travel: its runner
+/// claims the run and reads its record, while the others are ended from what their first message says. Returns the accepted runs.
 pub(crate) async fn start_many(
     client: Client,
     count: usize,
@@ -23,7 +27,8 @@ pub(crate) async fn start_many(
     let mut callers = JoinSet::new();
     for number in 0..count {
         let client = client.clone().deadline(Duration::from_secs(5));
-        let mut options = start(&json!({"amount": number}));
+        let tier = "x".repeat(if number % 2 == 1 { LARGE } else { 1 });
+        let mut options = start(&json!({"amount": number, "customerTier": tier}));
         options.idempotency_key = Some(format!("{name}:{number}"));
         let (message_id, body) = (format!("{name}-{number}"), request(&options)?);
         callers.spawn(async move {
