@@ -113,7 +113,6 @@ async fn waits_and_dies(point: &str, requests: std::ops::RangeInclusive<usize>) 
     post.told(run, "call_1_1").await?;
     post.fleet.store.end_run(run, &End::plain(RunState::TimedOut)).await?;
     post.quiet("ada", false).await?;
-    post.ring(run, "call_1_1", "ada").await?;
     if !early {
         let status = post.fleet.ended("delivery").await?;
         ensure!(status.signal() == Some(9), "delivery was to be killed at {point}: {status}");
@@ -169,7 +168,6 @@ async fn a_message_that_waits_outlives_restarts_of_both_servers() -> Result<()> 
     tokio::task::block_in_place(|| servers.restart_redis())?;
     post.fleet.ready("delivery").await?;
     post.quiet("ada", false).await?;
-    post.ring(run, "call_1_1", "ada").await?;
     wait_until("the message is in its conversation", BOUND, || async {
         Ok((!post.said_to("ada").await?.is_empty()).then_some(()))
     })

@@ -51,9 +51,6 @@ async fn a_message_in_quiet_hours_waits_beyond_its_run_and_is_sent_once_if_it_st
     let store = &post.fleet.store;
     let clear = ChangeQuietHours::Clear;
     store.change_chat_settings(&workspace, &ben, Some(true), clear).await?;
-    for (run, person) in [(opted_out, "ben"), (ended, "ada"), (live, "ada")] {
-        post.ring(run, "call_1_1", person).await?;
-    }
     wait_until("what may be sent is in its conversation", BOUND, || async {
         Ok((post.said_to("ada").await?.len() == 2).then_some(()))
     })

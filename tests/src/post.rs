@@ -12,8 +12,8 @@ use runfleet_domain::admission::RunAs;
 use runfleet_domain::{Lane, Name, RunId, RunKind, Shard};
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{
-    ChangeQuietHours, ChatMessage, ConversationPage, Delivery, ListConversations, MessageCaps,
-    QuietHours, ReadConversation, Reserve, Reserved, StartRun, Started, Verdict,
+    ChangeQuietHours, ChatMessage, ConversationPage, Delivery, ListConversations, QuietHours,
+    ReadConversation, StartRun, Started, Verdict,
 };
 use runfleet_testkit::wait_until;
 use runfleet_worker::effects;
@@ -297,31 +297,6 @@ impl Post {
         let store = &self.fleet.store;
         store.change_chat_settings(&workspace, &person, Some(false), change).await?;
         Ok(())
-    }
-
-    /// Brings forward to now the time at which a message of `hook` to a person may be sent, which waits for it.
-    pub async fn ring(&self, run: RunId, call: &str, person: &str) -> Result<()> {
-        let (workspace, agent, person) = (project().0, "hook".parse()?, person.parse()?);
-        let message = Reserve {
-            run_id: run,
-            call_id: call,
-            workspace: &workspace,
-            agent: &agent,
-            person: &person,
-            latest: true,
-            title: None,
-            text: "-",
-            note: None,
-            caps: MessageCaps::default(),
-            sink_dedups: true,
-            lease: BOUND,
-            refused: None,
-            not_before_ms: Some(now_ms()),
-        };
-        match self.fleet.store.reserve_message(&message).await? {
-            Reserved::Waiting { .. } => Ok(()),
-            other => bail!("the message does not wait: {other:?}"),
-        }
     }
 
     /// Where the secrets of the workers are.

@@ -246,6 +246,7 @@ impl Store {
             keys.named(shard, &Keys::caps_ref(workspace, agent, person)),
             keys.named(shard, &Keys::pair_ref(workspace, agent, person)),
             keys.alarms(shard, AlarmSet::Chat),
+            keys.chat_waiting(workspace, person),
         ];
         let args = Args::default()
             .with(call_token())

@@ -1,11 +1,15 @@
 //! What a person has said about messages of agents. What follows from it is decided elsewhere.
 
-use runfleet_domain::Name;
+use runfleet_domain::{Name, Shard};
 
 use crate::error::StoreError;
+use crate::keys::AlarmSet;
 use crate::metrics::Operation;
 use crate::reply::Reply;
 use crate::store::{Args, Store};
+
+/// Waiting messages that a change of quiet hours has looked at anew.
+const LOOKED_AT_MAX: u32 = 1_000;
 
 /// Longest name of a time zone, in bytes.
 const TIME_ZONE_BYTES_MAX: usize = 64;
@@ -81,7 +85,8 @@ impl Store {
         self.change_chat_settings(workspace, person, None, ChangeQuietHours::Keep).await
     }
 
-    /// Changes what a person has said, and gives what is so now. What is none or kept stays as it is.
+    /// Changes what a person has said, and gives what is so now. What is none or kept stays as it is. When the quiet hours change,
+    /// the alarms of the messages that wait for the person ring now, at most 1,000: perhaps they may be sent.
     pub async fn change_chat_settings(
         &self,
         workspace: &Name,
@@ -94,9 +99,14 @@ impl Store {
             ChangeQuietHours::Clear => "-".to_owned(),
             ChangeQuietHours::Set(hours) => hours.words()?,
         };
-        let names = [self.keys().chat_settings(workspace, person)];
+        let (keys, shard) = (self.keys(), Shard::of_workspace(workspace.as_str()));
+        let names = [
+            keys.chat_settings(workspace, person),
+            keys.chat_waiting(workspace, person),
+            keys.alarms(shard, AlarmSet::Chat),
+        ];
         let opt_out = opt_out.map_or("", |out| if out { "1" } else { "0" });
-        let args = Args::default().with(opt_out).with(quiet_hours);
+        let args = Args::default().with(opt_out).with(quiet_hours).with(LOOKED_AT_MAX);
         let lua = &self.scripts().chat_settings;
         let value = self.run_script(Operation::ChatSettings, lua, &names, args).await?;
         let (tag, mut reply) = Reply::open("chat_settings", value)?;

@@ -379,6 +379,11 @@ impl Keys {
         self.at(Shard::of_workspace(workspace.as_str()), &format!("chatset:{workspace}:{person}"))
     }
 
+    /// Sorted set: the messages of agents that wait until a person may be written to.
+    pub(crate) fn chat_waiting(&self, workspace: &Name, person: &Name) -> String {
+        self.at(Shard::of_workspace(workspace.as_str()), &format!("chatwait:{workspace}:{person}"))
+    }
+
     /// String: milliseconds that tests add to the clock of a shard. `lua/skewed_clock.lua` knows this name too.
     pub(crate) fn skew(&self, shard: Shard) -> String {
         self.at(shard, "skew")

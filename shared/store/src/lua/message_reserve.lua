@@ -4,6 +4,7 @@
 --
 -- KEYS[1]  message   KEYS[2]  run: see `deliver.lua`          KEYS[3]  caps   hash: see `caps.lua`
 -- KEYS[4]  pair      sorted set: conversations of agent and person      KEYS[5]  alarms of messages   sorted set
+-- KEYS[6]  waiting   sorted set: see `waiting.lua`
 -- ARGV[1]  token of this call   ARGV[2]  lease ms   ARGV[3]  workspace   ARGV[4]  agent   ARGV[5]  person
 -- ARGV[6]  1 for the newest conversation, 0 for one of its own   ARGV[7]  id of a new conversation
 -- ARGV[8]  1 when the sink sends one id once however often it gets it   ARGV[9]  word of a refusal, or ""
@@ -28,7 +29,7 @@ if found[2] ~= ARGV[3] or found[3] ~= ARGV[4] or found[4] ~= ARGV[5] then return
 local run, stopped = { live = not FINAL[found[1]], delivery = found[6] }, found[1] == "CANCELED" or found[1] == "DELETED"
 local newest = redis.call("ZRANGE", KEYS[4], -1, -1, "WITHSCORES")
 local caps = caps_of(KEYS[3], now, tonumber(ARGV[12]), period)
-redis.call("ZSCORE", KEYS[5], ARGV[19])
+for i = 5, 6 do redis.call("ZSCORE", KEYS[i], ARGV[19]) end
 if message.state then return again(message, run, caps, newest, now, stopped) end
 if not run.live then return { "ended" } end
 

@@ -4,6 +4,7 @@
 --
 -- KEYS[1]  message   KEYS[2]  run   KEYS[3]  caps: see there
 -- KEYS[5]  alarms of messages   sorted set: `<run>.<call>` by the time at which it may be sent
+-- KEYS[6]  waiting  sorted set: the same of what waits for this person, whoever has written it
 -- ARGV[2], ARGV[10] to ARGV[19]: see `message_reserve.lua`
 --
 -- A message that waits has the state WAITING and `due`; `until`, after which it is not sent any more; `since`, which it keeps
@@ -17,6 +18,8 @@ local function put_off(run, was, due, last)
   redis.call("HDEL", KEYS[1], "token")
   redis.call("PEXPIRE", KEYS[1], ARGV[14])
   redis.call("ZADD", KEYS[5], int(due), ARGV[19])
+  redis.call("ZADD", KEYS[6], int(due), ARGV[19])
+  redis.call("PEXPIRE", KEYS[6], ARGV[14])
   if was == "WAITING" then return { "waiting", int(due) } end
   if not redis.call("HGET", KEYS[1], "since") then redis.call("HSET", KEYS[1], "since", int(now_ms())) end
   redis.call("HINCRBY", KEYS[3], "waiting", 1)
@@ -30,6 +33,7 @@ end
 
 -- A message that has waited is in somebody's hands, or decided about.
 local function go_on(run, sending)
+  redis.call("ZREM", KEYS[6], ARGV[19])
   if tonumber(redis.call("HGET", KEYS[3], "waiting") or "0") > 0 then redis.call("HINCRBY", KEYS[3], "waiting", -1) end
   if sending and run.live then redis.call("HINCRBY", KEYS[2], "sending", 1) end
 end

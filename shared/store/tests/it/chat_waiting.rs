@@ -1,15 +1,18 @@
 //! Messages that wait until their person may be written to, under a clock that the test moves.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use runfleet_domain::{RunId, RunState};
+use runfleet_domain::{Name, RunId, RunState};
 use runfleet_store::{
-    AlarmSet, Delivery, DeliveryStatus, Due, DueMessage, End, MarkHow, Marked, MessageCaps,
-    Refused, Reserve, Reserved,
+    AlarmSet, ChangeQuietHours, Delivery, DeliveryStatus, Due, DueMessage, End, MarkHow, Marked,
+    MessageCaps, Refused, Reserve, Reserved,
 };
 
 use crate::chat_world::{Chat, NO_CAPS, UNAVAILABLE, not_sent, rate_limited, sent};
-use crate::world::World;
+use crate::world::{World, name};
+
+const KEEP: ChangeQuietHours<'static> = ChangeQuietHours::Keep;
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
@@ -110,6 +113,42 @@ async fn a_message_waits_beyond_the_end_of_its_run_and_is_sent_once_when_it_is_d
     assert_eq!(chat.reserve(&waits).await, Reserved::Known { delivery, first: false });
     // What an ended run has told stays as it is, and nothing rings any more.
     assert_eq!(chat.delivery(run).await, Some(plain(DeliveryStatus::NotSent)));
+    night.at(40 * HOUR).await;
+    assert_eq!(night.due().await, []);
+    night.chat.world.end().await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_person_rings_at_once_when_the_quiet_hours_of_that_person_change() {
+    let night = Night::begin().await;
+    let (chat, store) = (&night.chat, &night.chat.world.store);
+    let clear = async |person: &Name| {
+        let change = ChangeQuietHours::Clear;
+        store.change_chat_settings(&chat.world.workspace, person, None, change).await.unwrap();
+    };
+    let ended = night.put_off(NO_CAPS, 7 * HOUR, Some(RunState::TimedOut)).await;
+    let live = night.put_off(NO_CAPS, 8 * HOUR, None).await;
+    night.at(HOUR).await;
+    clear(&name("ben")).await;
+    store
+        .change_chat_settings(&chat.world.workspace, &chat.person, Some(false), KEEP)
+        .await
+        .unwrap();
+    assert_eq!(night.due().await, [], "somebody else's, and something else");
+    clear(&chat.person).await;
+    let due: BTreeSet<RunId> = night.due().await.into_iter().map(|due| due.run_id).collect();
+    assert_eq!(due, BTreeSet::from([ended, live]));
+    // One goes. The other one may not yet, and waits for its new time.
+    let message = chat.message(ended, "c1");
+    let sending = chat.sending(&message).await;
+    let later = night.waits(chat.message(live, "c1"), 2 * HOUR);
+    assert_eq!(chat.reserve(&later).await, Reserved::Waiting { due_ms: night.time(2 * HOUR) });
+    chat.mark(&message, sending.fence, MarkHow::Post).await;
+    clear(&chat.person).await;
+    let due: Vec<RunId> = night.due().await.into_iter().map(|due| due.run_id).collect();
+    assert_eq!(due, [live], "what was sent rings no more");
+    assert_eq!(chat.texts(chat.send(&chat.message(live, "c1")).await).await.len(), 2);
+    clear(&chat.person).await;
     night.at(40 * HOUR).await;
     assert_eq!(night.due().await, []);
     night.chat.world.end().await;
