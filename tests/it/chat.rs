@@ -57,6 +57,7 @@ async fn sent(fleet: &Fleet, call: &str) -> Result<(RunId, ConversationId)> {
         lease: BOUND,
         refused: None,
         not_before_ms: None,
+        quiet_hours: None,
     };
     let Reserved::Reserved(sending) = fleet.store.reserve_message(&message).await? else {
         panic!("not reserved");

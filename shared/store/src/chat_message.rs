@@ -16,6 +16,7 @@ use runfleet_domain::{ConversationId, Name, RunId, Shard};
 use ulid::Ulid;
 
 use crate::chat::check_chars;
+use crate::chat_settings::QuietHours;
 use crate::delivery::{Delivery, DeliveryStatus};
 use crate::error::StoreError;
 use crate::keys::{AlarmSet, Keys};
@@ -109,6 +110,9 @@ pub struct Reserve<'a> {
     /// run, and its alarm rings then. It counts for its run at once, for the day and the messages in a row when it is sent. As
     /// many messages as may be sent in a day may wait between the two. What was sent perhaps does not wait.
     pub not_before_ms: Option<u64>,
+    /// What the person has said of quiet hours when that time was found. If it is something else by now, a message that waits
+    /// rings at once, so that it is looked at again.
+    pub quiet_hours: Option<&'a QuietHours>,
 }
 
 /// The right to send one message.
@@ -247,7 +251,9 @@ impl Store {
             keys.named(shard, &Keys::pair_ref(workspace, agent, person)),
             keys.alarms(shard, AlarmSet::Chat),
             keys.chat_waiting(workspace, person),
+            keys.chat_settings(workspace, person),
         ];
+        let quiet = reserve.quiet_hours.map(QuietHours::words).transpose()?;
         let args = Args::default()
             .with(call_token())
             .millis(reserve.lease)
@@ -267,7 +273,8 @@ impl Store {
             .millis(self.inner.chat_retention)
             .with(reserve.not_before_ms.map(|at| at.to_string()).unwrap_or_default())
             .millis(CHAT_LATE_MAX)
-            .with(format_args!("{run_id}.{}", reserve.call_id));
+            .with(format_args!("{run_id}.{}", reserve.call_id))
+            .with(quiet.unwrap_or_default());
         let (lua, args) = (&self.scripts().message_reserve, reserve.fields(args));
         let value = self.run_script(Operation::ReserveMessage, lua, &names, args).await?;
         let (tag, mut reply) = Reply::open("message_reserve", value)?;

@@ -46,7 +46,8 @@ pub enum ChangeQuietHours<'a> {
 }
 
 impl QuietHours {
-    fn words(&self) -> Result<String, StoreError> {
+    /// As they stand in the ledger.
+    pub(crate) fn words(&self) -> Result<String, StoreError> {
         let zone = self.time_zone.as_str();
         let letters = |byte: u8| byte.is_ascii_alphanumeric() || b"_+-/".contains(&byte);
         let good = is_time(&self.from)

@@ -379,7 +379,7 @@ impl Keys {
         self.at(Shard::of_workspace(workspace.as_str()), &format!("chatset:{workspace}:{person}"))
     }
 
-    /// Sorted set: the messages of agents that wait until a person may be written to.
+    /// Sorted set: the messages of agents that wait until a person may be written to, by the time for which they wait.
     pub(crate) fn chat_waiting(&self, workspace: &Name, person: &Name) -> String {
         self.at(Shard::of_workspace(workspace.as_str()), &format!("chatwait:{workspace}:{person}"))
     }

@@ -19,7 +19,8 @@ use runfleet_domain::{Name, RunKind};
 use runfleet_http::{AllowList, Client, Config as HttpConfig};
 use runfleet_runtime::clock::now_ms;
 use runfleet_store::{
-    MarkHow, Marked, MessageCaps, Reserve, Reserved, RunRecord, Sending, Store, WaitingMessage,
+    ChatSettings, MarkHow, Marked, MessageCaps, Reserve, Reserved, RunRecord, Sending, Store,
+    WaitingMessage,
 };
 use runfleet_worker::inbox::Only;
 use runfleet_worker::keys::Places;
@@ -156,7 +157,7 @@ impl Errand<'_> {
         let workspace = &self.record.workspace;
         let snapshot = self.deps.catalog.get(workspace).await.transient("loading the catalog")?;
         let snapshot = snapshot.as_deref();
-        let may = self.may(snapshot).await?;
+        let (may, settings) = self.may(snapshot).await?;
         let found = snapshot.and_then(|snapshot| snapshot.sink_of(&self.record.target));
         let may = match (may, &found) {
             // Its agent names a sink that is not there: somebody has to declare it.
@@ -171,7 +172,7 @@ impl Errand<'_> {
             },
             _ => None,
         };
-        let verdict = self.reserve(snapshot, held, may).await;
+        let verdict = self.reserve(snapshot, held, may, &settings).await;
         drop(permit);
         verdict
     }
@@ -187,11 +188,11 @@ impl Errand<'_> {
         since.saturating_add(u64::try_from(CHAT_WAIT_MAX.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Whether the message may go now. Whoever knows the person is not asked in vain.
-    async fn may(&self, snapshot: Option<&Snapshot>) -> Result<May, Failure> {
+    /// Whether the message may go now, by what the person has said. Whoever knows the person is not asked in vain.
+    async fn may(&self, snapshot: Option<&Snapshot>) -> Result<(May, ChatSettings), Failure> {
         let (now, deadline) = (now_ms(), self.deadline_ms());
         if now >= deadline {
-            return Ok(May::Not(UNAVAILABLE));
+            return Ok((May::Not(UNAVAILABLE), ChatSettings::default()));
         }
         let (workspace, agent) = (&self.record.workspace, &self.record.target);
         let person = &self.to.person;
@@ -202,7 +203,8 @@ impl Errand<'_> {
         let rules = rules.map_or_else(QuietRules::default, |agent| agent.spec.quiet_hours.clone());
         let known = Known { facts, settings: &settings, rules: &rules };
         let deadline = outcome::until(deadline, now);
-        Ok(rules::may(&known, now, deadline, self.wait_until_ms(now)))
+        let may = rules::may(&known, now, deadline, self.wait_until_ms(now));
+        Ok((may, settings))
     }
 
     async fn reserve(
@@ -210,9 +212,11 @@ impl Errand<'_> {
         snapshot: Option<&Snapshot>,
         held: Option<(Arc<Held>, Name)>,
         may: May,
+        settings: &ChatSettings,
     ) -> HandlerResult {
         let kind = held.as_ref().map_or("builtin", |(held, _)| held.kind());
-        let reserve = self.wish(held.as_ref().map(|(held, _)| &**held), may);
+        let wish = self.wish(held.as_ref().map(|(held, _)| &**held), may);
+        let reserve = Reserve { quiet_hours: settings.quiet_hours.as_ref(), ..wish };
         runfleet_faults::point("delivery.before_reserve");
         let began = Instant::now();
         let reserved = self.deps.store.reserve_message(&reserve).await;
@@ -269,6 +273,7 @@ impl Errand<'_> {
             lease: held.map_or(self.deps.lease, |held| held.lease(self.deps.lease)),
             refused,
             not_before_ms,
+            quiet_hours: None,
         }
     }
 

@@ -18,6 +18,7 @@ elseif ARGV[2] ~= "" then
   redis.call("HSET", KEYS[1], "quiet", ARGV[2])
 end
 -- Perhaps they may go now. Whoever looks at one that may not lets it wait again.
-for _, id in ipairs(waiting) do redis.call("ZADD", KEYS[3], "XX", "LT", int(now_ms()), id) end
+local now = int(now_ms())
+for _, id in ipairs(waiting) do redis.call("ZADD", KEYS[3], "XX", "LT", now, id) end
 local settings = redis.call("HMGET", KEYS[1], "opt_out", "quiet")
 return { "settings", settings[1] or "0", settings[2] or "" }

@@ -4,14 +4,14 @@
 --
 -- KEYS[1]  message   KEYS[2]  run: see `deliver.lua`          KEYS[3]  caps   hash: see `caps.lua`
 -- KEYS[4]  pair      sorted set: conversations of agent and person      KEYS[5]  alarms of messages   sorted set
--- KEYS[6]  waiting   sorted set: see `waiting.lua`
+-- KEYS[6]  waiting   sorted set, KEYS[7]  settings   hash: see `waiting.lua`
 -- ARGV[1]  token of this call   ARGV[2]  lease ms   ARGV[3]  workspace   ARGV[4]  agent   ARGV[5]  person
 -- ARGV[6]  1 for the newest conversation, 0 for one of its own   ARGV[7]  id of a new conversation
 -- ARGV[8]  1 when the sink sends one id once however often it gets it   ARGV[9]  word of a refusal, or ""
 -- ARGV[10] messages of a run   ARGV[11] messages of a day   ARGV[12] messages in a row   ARGV[13] period ms of one more
 -- ARGV[14] memory of messages ms   ARGV[15] memory of caps ms   ARGV[16] retention of conversations ms
 -- ARGV[17] Unix ms before which it must not be sent, or ""   ARGV[18] ms after that until which it may   ARGV[19] its id
--- ARGV[20…] field, value, … of the message: caps_ref, run, text, note, title, …
+-- ARGV[20] quiet hours of the person by which that was decided, or ""   ARGV[21…] field, value, … of the message: caps_ref, run, text, note, title, …
 --
 -- Returns {"missing"}, {"mismatch"}, {"ended"}, {"busy", end of the lease}, {"known", word, 1 when just now}, {"waiting",
 -- Unix ms}, or {"reserved", fence, conversation, 1 when it is new}.
@@ -46,7 +46,7 @@ end
 local chat, new = found[7] or ARGV[7], found[8] or "1"
 if not found[7] and ARGV[6] == "1" and newest[1] and now < newest[2] + ARGV[16] then chat, new = newest[1], "0" end
 redis.call("HSET", KEYS[1], "fence", "0", "unsure", "0", "conversation", chat, "new", new, "latest", ARGV[6], "at", int(now),
-  "project", found[9], "lane", found[10] or "interactive", "trace", found[11] or "", unpack(ARGV, 20))
+  "project", found[9], "lane", found[10] or "interactive", "trace", found[11] or "", unpack(ARGV, 21))
 redis.call("HINCRBY", KEYS[2], "messages", 1)
 redis.call("HSET", KEYS[2], "chat", chat, "chat_new", new)
 if due then return put_off(run, false, due, due + ARGV[18]) end

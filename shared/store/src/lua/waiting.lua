@@ -5,15 +5,20 @@
 -- KEYS[1]  message   KEYS[2]  run   KEYS[3]  caps: see there
 -- KEYS[5]  alarms of messages   sorted set: `<run>.<call>` by the time at which it may be sent
 -- KEYS[6]  waiting  sorted set: the same of what waits for this person, whoever has written it
--- ARGV[2], ARGV[10] to ARGV[19]: see `message_reserve.lua`
+-- KEYS[7]  settings   hash: see `chat_settings.lua`
+-- ARGV[2], ARGV[10] to ARGV[20]: see `message_reserve.lua`
 --
 -- A message that waits has the state WAITING and `due`; `until`, after which it is not sent any more; `since`, which it keeps
 -- for good: the end of its run does not concern it; `lane` and `trace`; `latest`. Without `day` it is in no cap of a day yet.
 --
 -- Returns nothing; defines `put_off`, `go_on` and `place_of`.
 
+-- The person may have changed the quiet hours after the caller has looked at them: then nobody would look at the message again.
+local changed = (redis.call("HGET", KEYS[7], "quiet") or "") ~= ARGV[20]
+
 -- Lets a message wait until `due`; `was` is its state. What its run tells meanwhile is that nothing was sent.
 local function put_off(run, was, due, last)
+  if changed then due = now_ms() end
   redis.call("HSET", KEYS[1], "state", "WAITING", "due", int(due), "until", int(last), "tries", "0", "lease_until", "0")
   redis.call("HDEL", KEYS[1], "token")
   redis.call("PEXPIRE", KEYS[1], ARGV[14])

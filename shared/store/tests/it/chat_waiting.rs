@@ -6,7 +6,7 @@ use std::time::Duration;
 use runfleet_domain::{Name, RunId, RunState};
 use runfleet_store::{
     AlarmSet, ChangeQuietHours, Delivery, DeliveryStatus, Due, DueMessage, End, MarkHow, Marked,
-    MessageCaps, Refused, Reserve, Reserved,
+    MessageCaps, QuietHours, Refused, Reserve, Reserved,
 };
 
 use crate::chat_world::{Chat, NO_CAPS, UNAVAILABLE, not_sent, rate_limited, sent};
@@ -151,6 +151,35 @@ async fn what_waits_for_a_person_rings_at_once_when_the_quiet_hours_of_that_pers
     clear(&chat.person).await;
     night.at(40 * HOUR).await;
     assert_eq!(night.due().await, []);
+    night.chat.world.end().await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_put_off_while_the_quiet_hours_change_rings_at_once() {
+    let night = Night::begin().await;
+    let (chat, store) = (&night.chat, &night.chat.world.store);
+    let (from, to) = ("22:00".to_owned(), "07:00".to_owned());
+    let hours = QuietHours { from, to, time_zone: "UTC".to_owned() };
+    let set = async |change: ChangeQuietHours<'_>| {
+        let (workspace, person) = (&chat.world.workspace, &chat.person);
+        store.change_chat_settings(workspace, person, None, change).await.unwrap();
+    };
+    set(ChangeQuietHours::Set(&hours)).await;
+    let message = Reserve { quiet_hours: Some(&hours), ..chat.message(chat.run().await, "c1") };
+    let waits = night.waits(message, 7 * HOUR);
+    let due_ms = night.time(7 * HOUR);
+    assert_eq!(chat.reserve(&waits).await, Reserved::Waiting { due_ms });
+    assert_eq!(night.due().await, []);
+    // Its sender has seen the hours above; the person has cleared them before the message is put off.
+    set(ChangeQuietHours::Clear).await;
+    let second = Reserve { run_id: chat.run().await, ..waits };
+    for late in [waits, second] {
+        let Reserved::Waiting { due_ms } = chat.reserve(&late).await else { panic!("it waits") };
+        assert!(due_ms < night.time(HOUR), "{due_ms}");
+    }
+    assert_eq!(night.due().await.len(), 2);
+    // Looked at again without quiet hours, it goes.
+    chat.send(&Reserve { quiet_hours: None, not_before_ms: None, ..second }).await;
     night.chat.world.end().await;
 }
 

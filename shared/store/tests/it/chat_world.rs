@@ -96,6 +96,7 @@ impl Chat {
             lease: LEASE,
             refused: None,
             not_before_ms: None,
+            quiet_hours: None,
         }
     }
 
